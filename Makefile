@@ -1,0 +1,159 @@
+# Makefile - builds h5mem.so (or .dylib), runs its tests, its demo and its benchmarks.  `make help` lists the targets.
+#
+# Objects live in .build/<variant>/, one folder a compiler and sanitizer, so that builds never mix.  Sources are found
+# by wildcard.  Each layer is compiled with the include paths of the layers it may know, and with no others.
+#
+# SPDX-License-Identifier: MIT
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+AR       ?= ar
+CFLAGS   ?= -O2 -g
+PYTHON   ?= /usr/bin/python3
+CROSS    ?= aarch64-linux-gnu-
+SAN      ?=
+WERROR   ?=
+VARIANT  ?= $(notdir $(firstword $(CC)))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+comma    := ,
+B        := .build/$(VARIANT)
+SYSTEM   := $(shell uname -s)
+
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef $(WERROR)
+BASE     := -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN)
+LIBS     := -lz -lzstd -lm -lpthread
+ifeq ($(SYSTEM),Darwin)
+BASE     += -D_DARWIN_C_SOURCE $(addprefix -I,$(wildcard /opt/homebrew/include /usr/local/include))
+LDFLAGS  += $(addprefix -L,$(wildcard /opt/homebrew/lib /usr/local/lib))
+MODULE   := h5mem.dylib
+SHARED    = -dynamiclib -install_name @rpath/$(MODULE)
+else
+BASE     += -D_GNU_SOURCE
+MODULE   := h5mem.so
+SHARED    = -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
+endif
+ifneq ($(SAN),)
+BASE     += -fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
+LDFLAGS  += -fsanitize=$(SAN)
+endif
+
+# The layers: what each may include.
+INC_hdf5core  := -Ihdf5core
+INC_vec       := -Ivec
+INC_store     := -Iext/store -Ihdf5core -Ivec
+INC_sql       := -Iext/sql $(INC_store)
+INC_tests     := -Itests/harness $(INC_sql)
+
+objects   = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)/*.c))
+OBJ_h5   := $(call objects,hdf5core)
+OBJ_vec  := $(call objects,vec)
+OBJ_st   := $(call objects,ext/store)
+OBJ_sql  := $(call objects,ext/sql)
+OBJ_core := $(patsubst $(B)/%,$(B)/core/%,$(OBJ_sql))
+OBJ_har  := $(call objects,tests/harness)
+ARCHIVES := $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
+UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/t_*.c))
+TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
+OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o)
+
+.PHONY: all libs demo test test-asan test-tsan lint bench bench-peers neon static clean help units module \
+        need-build need-demo need-test need-bench FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: libs $(if $(OBJ_sql),$(MODULE))
+libs: $(ARCHIVES)
+module: $(B)/$(MODULE)
+units: $(UNITS)
+
+# ---- what a build needs (each probe is quick and silent where all is there)
+
+need-build need-demo need-test need-bench: need-%:
+	@sh .ci/deps $*
+
+# ---- compiling and linking; outputs are renamed into place, so that a running host never sees half a file
+
+$(B)/flags: FORCE | need-build
+	@mkdir -p $(@D); printf '%s\n' '$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS)' >$@.new; \
+	if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+
+compile = @mkdir -p $(@D); echo "CC $<"; \
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.new && mv $@.new $@
+
+$(B)/hdf5core/%.o: hdf5core/%.c $(B)/flags
+	$(call compile,$(INC_hdf5core))
+$(B)/vec/%.o: vec/%.c $(B)/flags
+	$(call compile,$(INC_vec))
+$(B)/ext/store/%.o: ext/store/%.c $(B)/flags
+	$(call compile,$(INC_store))
+$(B)/ext/sql/%.o: ext/sql/%.c $(B)/flags
+	$(call compile,$(INC_sql))
+$(B)/core/ext/sql/%.o: ext/sql/%.c $(B)/flags
+	$(call compile,$(INC_sql) -DSQLITE_CORE)
+$(B)/tests/%.o: tests/%.c $(B)/flags
+	$(call compile,$(INC_tests))
+
+$(B)/libh5core.a: $(OBJ_h5)
+$(B)/libvec.a: $(OBJ_vec)
+$(B)/libstore.a: $(OBJ_st)
+$(ARCHIVES): $(B)/flags
+	@mkdir -p $(@D); rm -f $@.new; $(AR) rcs $@.new $(filter %.o,$^) && mv $@.new $@
+
+$(B)/$(MODULE): $(OBJ_sql) $(ARCHIVES)
+	@echo "LD $@"; $(CC) $(SHARED) $(LDFLAGS) -o $@.new $(OBJ_sql) $(ARCHIVES) $(LIBS) && mv $@.new $@
+$(MODULE): $(B)/$(MODULE) FORCE
+	@if cmp -s $< $@; then :; else cp $< $@.new && mv $@.new $@; fi
+
+# Unit programs. t_sql_*.c get the SQL layer as it is linked into a host: compiled with SQLITE_CORE, next to SQLite.
+$(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(OBJ_har) $(OBJ_core) $(ARCHIVES)
+	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(OBJ_core) $(ARCHIVES) -lsqlite3 -lcmocka $(LIBS)
+$(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)
+	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(ARCHIVES) -lcmocka $(LIBS)
+
+-include $(OBJECTS:.o=.d)
+
+# ---- running
+
+demo: need-demo all
+	@sh sql/demo.sh
+
+RUN = $(PYTHON) tests/run --build $(B) --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") $(if $(J),-j $(J))
+
+test: need-test all
+	@$(MAKE) --no-print-directory units
+	@$(RUN) --module $(MODULE)
+
+test-asan: need-test
+	@$(MAKE) --no-print-directory test-san SAN=address,undefined CFLAGS="-O1 -g"
+test-tsan: need-test
+	@$(MAKE) --no-print-directory test-threads SAN=thread CFLAGS="-O1 -g"
+
+.PHONY: test-san test-threads
+test-san: module units
+	@$(RUN) --module $(B)/$(MODULE)
+test-threads: $(addprefix $(B)/,$(TSAN))
+	@$(RUN) --only "$(TSAN)"
+
+lint: need-test all
+	@$(RUN) --module $(MODULE) --filter tests/lint
+
+neon: need-build
+	@$(MAKE) --no-print-directory .build/neon/libvec.a CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon WERROR=-Werror
+
+static: need-test $(B)/tests/unit/t_sql_static
+	@$(B)/tests/unit/t_sql_static
+
+clean:
+	rm -rf .build h5mem.so h5mem.dylib
+
+help:
+	@echo "make              $(MODULE) at the root and the static libraries under $(B)"
+	@echo "make demo         the guided tour: needs no Python, installs what is missing"
+	@echo "make test         every test; FILTER=word J=2 select and spread; last line: N passed, N failed"
+	@echo "make test-asan    the same under the address and undefined-behaviour sanitizers"
+	@echo "make test-tsan    the unit programs that start threads, under the thread sanitizer"
+	@echo "make lint         layers, symbols, style      make libs     the engines alone"
+	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
+	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"
+	@echo "make clean        remove .build and the module"
+	@echo "Variables: CC CFLAGS WERROR=-Werror SAN=address,undefined VARIANT=name PYTHON H5MEM_DATA"

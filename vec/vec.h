@@ -1,0 +1,218 @@
+/*
+ * vec.h - the search core: numbers and text in, rows and scores out. The only header of vec that others include.
+ *
+ * Works on arrays that the caller hands over; knows nothing of files, tables or SQLite. A "row" is a position 0..n-1 in whatever
+ * the caller searches; an "id" is the caller's 64-bit name of a row and breaks ties. A "bitmap" is an array of 64-bit words, bit r & 63
+ * of word r >> 6 belongs to row r; bits past the last row are 0.
+ *
+ * CODES    VEC_OK (0) or a negative code; out-parameters hold NULL or 0 after a failure. Kernels cannot fail.
+ * MEMORY   through the allocator hook; what a function hands over says who frees it.
+ * THREADS  call vec_init once before anything else (calling it again is harmless); after that everything const may be shared by many
+ *          threads; a non-const object is used by one thread at a time.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef VEC_H
+#define VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    VEC_OK = 0,
+    VEC_NOMEM = -1,
+    VEC_FORMAT = -2, /* a byte image is wrong */
+    VEC_LIMIT = -3,  /* a named limit of vec_limits.h is exceeded */
+    VEC_MISUSE = -4, /* the caller's arguments are wrong; nothing was changed */
+    VEC_ABORT = -5   /* the caller's callback asked to stop */
+};
+
+typedef struct vec_allocator {
+    void *(*alloc)(void *ctx, size_t n);
+    void *(*resize)(void *ctx, void *p, size_t n);
+    void (*release)(void *ctx, void *p);
+    void *ctx;
+} vec_allocator;
+
+/* Sets the process-wide allocator; NULL restores the C library's. Before anything else of this library. */
+void vec_set_allocator(const vec_allocator *a);
+void vec_free(void *p); /* frees what this library handed over */
+
+/* ------------------------------------------------------------------------------------------------------------- kernels */
+
+/*
+ * Kernel contract: cannot fail, does not allocate, any alignment, any n >= 0, writes only its result. The scalar version is the definition;
+ * the others give the sum of the same products in another order: results of two levels differ by at most n * 2^-23 times the sum of the absolute
+ * products. Every level accumulates in f32 lanes. NaN and infinity propagate.
+ */
+typedef float (*vec_pair_fn)(const float *a, const float *b, size_t n);
+/* out[i] = kernel(q, rows + i * dim) for i < n, each value bit-equal to the pair kernel of the same level. */
+typedef void (*vec_rows_fn)(const float *q, const float *rows, size_t dim, size_t n, float *out);
+
+typedef struct vec_kernels {
+    const char *level;      /* "scalar", "avx2", "avx512", "neon" */
+    vec_pair_fn dot_f32;    /* sum of a[i] * b[i] */
+    vec_pair_fn l2sq_f32;   /* sum of (a[i] - b[i])^2 */
+    vec_rows_fn dot_rows_f32;
+    vec_rows_fn l2sq_rows_f32;
+} vec_kernels;
+
+/* Detects the processor (CPUID and the registers the system saves) and fills the table. Levels named in the environment variable VEC_DISABLE, separated by commas
+** ("avx512,avx2"), are left out. */
+void vec_init(void);
+const vec_kernels *vec_kern(void);                  /* the table in use; never NULL after vec_init */
+const vec_kernels *vec_kern_level(const char *name); /* a level this build and processor has, else NULL */
+
+/* 1 when all n values are finite. */
+int vec_all_finite_f32(const float *x, size_t n);
+float vec_norm_f32(const float *x, size_t n); /* Euclidean length; scaled, so that it neither over- nor underflows needlessly */
+
+/* ------------------------------------------------------------------------------------------------------------- metrics */
+
+enum { VEC_COSINE = 0, VEC_L2 = 1, VEC_IP = 2 };
+
+/* The distance that belongs to a metric, smaller is nearer. Cosine: 1 - a.b / (|a| |b|), within 0..2, 1 when either is a zero vector. L2: Euclidean, not squared.
+** IP: minus the inner product. norm_a and norm_b are vec_norm_f32 of the two (read for cosine only). Uses the table in use. */
+double vec_distance(int metric, const float *a, float norm_a, const float *b, float norm_b, size_t dim);
+
+/* A run of rows that lie one behind the other. */
+typedef struct vec_extent {
+    const float *rows;  /* n * dim values; NULL: these rows have no vector */
+    const float *norms; /* n values, vec_norm_f32 of each row; may be NULL unless the metric is cosine. NaN: that row has no vector */
+    uint64_t first;     /* row number of the first */
+    uint64_t n;
+} vec_extent;
+
+/* Exact scan. For every row r of the extents whose bit is set in filter (NULL = all), out[r] = vec_distance to the query, the same bits as
+** vec_distance gives; rows without a vector get NaN; all other entries of out are left alone. stop (NULL allowed) is asked every some 64 KiB of vectors; when it answers nonzero
+** the result is VEC_ABORT. */
+int vec_scan(int metric, const float *query, size_t dim, const vec_extent *ext, size_t next, const uint64_t *filter,
+             double *out, int (*stop)(void *), void *stop_ctx);
+
+/* ------------------------------------------------------------------------------------------------------------- ranking */
+
+/* One candidate. Order: smaller key first, then smaller id. Keys are not NaN. */
+typedef struct vec_hit {
+    double key;
+    int64_t id;
+    uint64_t row;
+} vec_hit;
+
+/* Bounded top-k: keeps the k smallest hits of all that were pushed. */
+typedef struct vec_topk vec_topk;
+int vec_topk_new(size_t k, vec_topk **out); /* memory grows with what is pushed, never beyond k */
+void vec_topk_free(vec_topk *t);
+int vec_topk_push(vec_topk *t, const vec_hit *h);
+double vec_topk_bound(const vec_topk *t);           /* key of the k-th best; +infinity while fewer than k are held; -infinity for k = 0 */
+size_t vec_topk_take(vec_topk *t, const vec_hit **out); /* sorts, best first; *out lives as long as t; nothing may be pushed afterwards */
+
+/* Lazy ranking of n hits: hands them out best first, paying for order only as far as it is asked (incremental quicksort; worst case n log n). */
+typedef struct vec_rank vec_rank;
+int vec_rank_new(vec_hit *hits, size_t n, vec_rank **out); /* takes over hits (allocated with vec_hits_alloc), also on failure */
+vec_hit *vec_hits_alloc(size_t n);                         /* NULL on failure or overflow; n may be 0; vec_free releases it */
+const vec_hit *vec_rank_next(vec_rank *r);                 /* NULL at the end; valid until r is freed */
+void vec_rank_free(vec_rank *r);
+
+/* Reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009): score of a row = sum over the lists it is in of weight / (k + its 1-based position). lists are complete rankings, best
+** first. nrow bounds the row numbers. The result holds every row of any list once with key = minus the score, in no order; *out is the caller's (vec_free), for vec_rank_new. */
+typedef struct vec_list {
+    const vec_hit *hits;
+    size_t n;
+    double weight;
+} vec_list;
+int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out, size_t *n);
+
+/* ------------------------------------------------------------------------------------------------------------- filters */
+
+/* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is outside). first is any row number. */
+void vec_keep_range_f64(uint64_t *bits, uint64_t first, const double *x, size_t n, double lo, double hi);
+void vec_keep_range_i64(uint64_t *bits, uint64_t first, const int64_t *x, size_t n, int64_t lo, int64_t hi);
+uint64_t vec_bits_count(const uint64_t *bits, uint64_t nrow); /* bits set below nrow */
+
+/* ---------------------------------------------------------------------------------------------------------------- text */
+
+/*
+ * Token stream: how a text's tokens travel (log frames, index building). For each token a varint (LEB128) of length * 2 + colocated, then the bytes. A colocated token shares
+ * the position of the one before. At most VEC_TOKEN_MAX bytes a token; longer ones are cut by the producer.
+ */
+#define VEC_TOKEN_MAX 1024
+
+typedef struct vec_token {
+    const char *s;
+    uint32_t n;
+    int colocated;
+} vec_token;
+
+/* Walks a stream: *pos starts at 0. 1 = a token, 0 = end, VEC_FORMAT = the bytes are no token stream. */
+int vec_token_next(const uint8_t *stream, size_t n, size_t *pos, vec_token *out);
+/* Appends one token at out (room for n + 5 bytes) and returns the bytes written. */
+size_t vec_token_put(uint8_t *out, const char *s, uint32_t n, int colocated);
+
+/* An inverted index in memory that grows row by row. */
+typedef struct vec_text vec_text;
+int vec_text_new(vec_text **out);
+void vec_text_free(vec_text *t);
+/* Adds a row's tokens; row must be larger than every row added before. After a failure the row is not in. */
+int vec_text_add(vec_text *t, uint64_t row, const uint8_t *stream, size_t n);
+uint64_t vec_text_rows(const vec_text *t);   /* rows added */
+uint64_t vec_text_bytes(const vec_text *t);  /* memory in use, roughly */
+
+/* A run: the same as one immutable byte image (layout in vec_run.c): sorted terms, for each its delta-coded rows with counts, and the rows' lengths (number of positions).
+** *bytes is the caller's (vec_free). */
+int vec_text_image(const vec_text *t, uint8_t **bytes, size_t *n);
+
+/* Opens an image in place: checks the header and every offset table before use, terms and postings when they are walked. bytes must outlive the run and may be mapped. */
+typedef struct vec_run vec_run;
+int vec_run_open(const uint8_t *bytes, size_t n, vec_run **out);
+void vec_run_close(vec_run *r);
+uint64_t vec_run_first(const vec_run *r); /* smallest and largest row in it; an empty run has none: 0 and 0 */
+uint64_t vec_run_last(const vec_run *r);
+uint64_t vec_run_rows(const vec_run *r);
+int vec_run_check(const vec_run *r); /* walks everything; VEC_OK or VEC_FORMAT */
+
+/* One image of several runs with ascending, disjoint row ranges, without the rows whose bit is clear in live (NULL = keep all). */
+int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes, size_t *n);
+
+/* A part of the searched rows: exactly one of the two is set. */
+typedef struct vec_source {
+    const vec_run *run;
+    const vec_text *text;
+    uint64_t offset; /* added to the source's row numbers */
+    int dense;       /* 1: every row of it is live, so that stored counts are exact */
+} vec_source;
+
+/*
+ * Exhaustive BM25 over the live rows of all sources, as one collection: for each query token t (repeated tokens count repeatedly), with N live rows, df of them holding t, dl a row's
+ * length and avgdl the mean over live rows,
+ *     idf = ln(1 + (N - df + 0.5) / (df + 0.5)),   score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl)).
+ * N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so that the scores do not depend on how rows are spread over sources.
+ * Robertson and Zaragoza 2009; idf as in Lucene, never negative.
+ *   live     bitmap of nrow rows: who counts for N, df and avgdl
+ *   filter   bitmap: who is returned (NULL = live)
+ *   result   every row of filter with a positive score, key = minus the score, in no order; *out is the caller's (vec_free); id is left 0
+ */
+typedef struct vec_bm25_args {
+    const vec_source *sources;
+    size_t nsource;
+    const uint8_t *query; /* token stream */
+    size_t nquery;
+    const uint64_t *live;
+    const uint64_t *filter;
+    uint64_t nrow;
+    double k1, b;
+    int (*stop)(void *);
+    void *stop_ctx;
+} vec_bm25_args;
+int vec_bm25(const vec_bm25_args *a, vec_hit **out, size_t *n);
+
+#define VEC_BM25_K1 1.2
+#define VEC_BM25_B 0.75
+
+#ifdef __cplusplus
+}
+#endif
+#endif

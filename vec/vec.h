@@ -126,6 +126,47 @@ typedef struct vec_list {
 } vec_list;
 int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out, size_t *n);
 
+/* ------------------------------------------------------------------------------------------------------------- planes */
+
+/*
+ * A plane is a small copy of the vectors that is scanned instead of them. One record a row: norm, scale, a certified bound on the error,
+ * and dim 8-bit codes (layout in vec_plane.c). From a record and the query follows an interval that is certain to hold the distance
+ * which vec_distance computes, rounding of both included; rows whose interval lies beyond what is asked for are never looked at again.
+ */
+size_t vec_plane_stride(size_t dim); /* bytes of one record, a multiple of 16 */
+/* Makes the record of x (NULL: a row without a vector). The same input gives the same bytes at every level. */
+void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record);
+
+/* Records of n rows that lie one behind the other. */
+typedef struct vec_plane_extent {
+    const uint8_t *records;
+    uint64_t first;
+    uint64_t n;
+} vec_plane_extent;
+
+typedef struct vec_near_args {
+    int metric;
+    const float *query; /* finite */
+    size_t dim;
+    const vec_plane_extent *planes; /* rows that have records */
+    size_t nplane;
+    const vec_extent *exact; /* rows that have none; disjoint from planes */
+    size_t nexact;
+    const uint64_t *filter; /* bitmap of the rows to search; NULL = all */
+    /* The stored vector of a row that has a record, and its vec_norm_f32; valid until the next call. NULL: failed, the search ends with VEC_ABORT. */
+    const float *(*fetch)(void *ctx, uint64_t row, float *norm);
+    int64_t (*id)(void *ctx, uint64_t row); /* the row's id, for ties */
+    int (*stop)(void *ctx);                 /* nonzero: end with VEC_ABORT; NULL: never; asked about every 64 KiB scanned and every some hundred fetches */
+    void *ctx;
+    uint64_t hint; /* rows that will likely be read; 0 = unknown; changes the cost only */
+} vec_near_args;
+
+/* Exact nearest neighbours, nearest first, on demand: the sequence (distance, then id) is that of sorting vec_distance over all filtered rows that have a vector. args' arrays must outlive the object. */
+typedef struct vec_near vec_near;
+int vec_near_new(const vec_near_args *a, vec_near **out);
+int vec_near_next(vec_near *s, vec_hit *out); /* 1: a hit, key = distance; 0: no more; negative: failed */
+void vec_near_free(vec_near *s);
+
 /* ------------------------------------------------------------------------------------------------------------- filters */
 
 /* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is outside). first is any row number. */

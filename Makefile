@@ -1,7 +1,9 @@
-# Makefile - builds h5mem.so (or .dylib), runs its tests, its demo and its benchmarks.  `make help` lists the targets.
+# Makefile - builds h5mem.so (or .dylib), runs its tests, its demo and its benchmarks.  `make help`
+# lists the targets.
 #
-# Objects live in .build/<variant>/, one folder a compiler and sanitizer, so that builds never mix.  Sources are found
-# by wildcard.  Each layer is compiled with the include paths of the layers it may know, and with no others.
+# Objects live in .build/<variant>/, one folder a compiler and sanitizer, so that builds never mix.
+# Sources are found by wildcard.  Each layer is compiled with the include paths of the layers it may
+# know, and with no others.
 #
 # SPDX-License-Identifier: MIT
 
@@ -71,7 +73,8 @@ units: $(UNITS)
 need-build need-demo need-test need-bench: need-%:
 	@sh .ci/deps $*
 
-# ---- compiling and linking; outputs are renamed into place, so that a running host never sees half a file
+# ---- compiling and linking; outputs are renamed into place, so that a running host never sees half
+# a file
 
 $(B)/flags: FORCE | need-build
 	@mkdir -p $(@D); printf '%s\n' '$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS)' >$@.new; \
@@ -104,7 +107,8 @@ $(B)/$(MODULE): $(OBJ_sql) $(ARCHIVES)
 $(MODULE): $(B)/$(MODULE) FORCE
 	@if cmp -s $< $@; then :; else cp $< $@.new && mv $@.new $@; fi
 
-# Unit programs. t_sql_*.c get the SQL layer as it is linked into a host: compiled with SQLITE_CORE, next to SQLite.
+# Unit programs. t_sql_*.c get the SQL layer as it is linked into a host: compiled with SQLITE_CORE,
+# next to SQLite.
 $(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(OBJ_har) $(OBJ_core) $(ARCHIVES)
 	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(OBJ_core) $(ARCHIVES) -lsqlite3 -lcmocka $(LIBS)
 $(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)

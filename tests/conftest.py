@@ -1,9 +1,11 @@
 """Fixtures that every pytest of the project shares.
 
 What:   the module's path, connections and shells that have it loaded, the data folder, reports.
-Where:  environment H5MEM_SO names the module (default: h5mem.so or h5mem.dylib at the root); H5MEM_DATA names the
-        folder of data that is not part of the project (default: ../shared/data beside the root).
-Hosts:  tests/run sets the environment; a plain `/usr/bin/python3 -m pytest tests/...` works as well.
+Where:  environment H5MEM_SO names the module (default: h5mem.so or h5mem.dylib at the root);
+        H5MEM_DATA names the folder of data that is not part of the project (default: ../shared/data
+        beside the root).
+Hosts:  tests/run sets the environment; a plain `/usr/bin/python3 -m pytest tests/...` works as
+well.
 
 SPDX-License-Identifier: MIT
 """
@@ -35,7 +37,8 @@ def open_connection(path=":memory:", **kwargs):
 
 
 def run_shell(sql, db=":memory:", cwd=None, load=True, check=True, timeout=120):
-    """Run `sql` (also dot commands) through the sqlite3 shell; gives the CompletedProcess with text output.
+    """Run `sql` (also dot commands) through the sqlite3 shell; gives the CompletedProcess with text
+    output.
 
     With check, any message on the error stream or a nonzero exit fails the test.
     """

@@ -1,14 +1,19 @@
 /*
- * vec.h - the search core: numbers and text in, rows and scores out. The only header of vec that others include.
+ * vec.h - the search core: numbers and text in, rows and scores out
  *
- * Works on arrays that the caller hands over; knows nothing of files, tables or SQLite. A "row" is a position 0..n-1 in whatever
- * the caller searches; an "id" is the caller's 64-bit name of a row and breaks ties. A "bitmap" is an array of 64-bit words, bit r & 63
- * of word r >> 6 belongs to row r; bits past the last row are 0.
+ * The only header of vec that others include. Works on arrays that the caller hands over; knows
+ * nothing of files, tables or SQLite.
  *
- * CODES    VEC_OK (0) or a negative code; out-parameters hold NULL or 0 after a failure. Kernels cannot fail.
- * MEMORY   through the allocator hook; what a function hands over says who frees it.
- * THREADS  call vec_init once before anything else (calling it again is harmless); after that everything const may be shared by many
- *          threads; a non-const object is used by one thread at a time.
+ * WORDS    A "row" is a position 0..n-1 in whatever the caller searches; an "id" is the caller's
+ *          64-bit name of a row and breaks ties. A "bitmap" is an array of 64-bit words: bit r & 63
+ *          of word r >> 6 belongs to row r; bits past the last row are 0.
+ * CODES    VEC_OK (0) or a negative code; out-parameters hold NULL or 0 after a failure. Kernels
+ *          cannot fail.
+ * MEMORY   Through the allocator hook; what a function hands over says who frees it. Every _free
+ *          and _close takes NULL.
+ * THREADS  Call vec_init once before anything else (calling it again is harmless, also at the same
+ *          time from another thread). After that everything const may be shared by many threads; a
+ *          non-const object is used by one thread at a time.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +30,7 @@ extern "C" {
 enum {
     VEC_OK = 0,
     VEC_NOMEM = -1,
-    VEC_FORMAT = -2, /* a byte image is wrong */
+    VEC_FORMAT = -2, /* a byte image or a token stream is wrong */
     VEC_LIMIT = -3,  /* a named limit of vec_limits.h is exceeded */
     VEC_MISUSE = -4, /* the caller's arguments are wrong; nothing was changed */
     VEC_ABORT = -5   /* the caller's callback asked to stop */
@@ -38,62 +43,85 @@ typedef struct vec_allocator {
     void *ctx;
 } vec_allocator;
 
-/* Sets the process-wide allocator; NULL restores the C library's. Before anything else of this library. */
+/* Sets the process-wide allocator; NULL restores the C library's. Before anything else of this
+ * library, and while nothing of the one before is in use. */
 void vec_set_allocator(const vec_allocator *a);
 void vec_free(void *p); /* frees what this library handed over */
 
-/* ------------------------------------------------------------------------------------------------------------- kernels */
+/* -------------------------------------------------------------------------------------- kernels */
 
 /*
- * Kernel contract: cannot fail, does not allocate, any alignment, any n >= 0, writes only its result. The scalar version is the definition;
- * the others give the sum of the same products in another order: results of two levels differ by at most n * 2^-23 times the sum of the absolute
- * products. Every level accumulates in f32 lanes. NaN and infinity propagate.
+ * Kernel contract: cannot fail, does not allocate, any alignment, any n >= 0, reads nothing but its
+ * arguments, writes nothing but its result. The scalar version is the definition; the others give
+ * the sum of the same products in another order: results of two levels differ by at most n * 2^-23
+ * times the sum of the absolute products. Every level accumulates in f32 lanes. NaN and infinity
+ * propagate.
  */
 typedef float (*vec_pair_fn)(const float *a, const float *b, size_t n);
-/* out[i] = kernel(q, rows + i * dim) for i < n, each value bit-equal to the pair kernel of the same level. */
+/* out[i] = kernel(q, rows + i * dim) for i < n, bit-equal to the pair kernel of the same level. */
 typedef void (*vec_rows_fn)(const float *q, const float *rows, size_t dim, size_t n, float *out);
 
 typedef struct vec_kernels {
-    const char *level;      /* "scalar", "avx2", "avx512", "neon" */
-    vec_pair_fn dot_f32;    /* sum of a[i] * b[i] */
-    vec_pair_fn l2sq_f32;   /* sum of (a[i] - b[i])^2 */
+    const char *level;    /* "scalar", "avx2", "avx512", "neon" */
+    vec_pair_fn dot_f32;  /* sum of a[i] * b[i] */
+    vec_pair_fn l2sq_f32; /* sum of (a[i] - b[i])^2 */
     vec_rows_fn dot_rows_f32;
     vec_rows_fn l2sq_rows_f32;
 } vec_kernels;
 
-/* Detects the processor (CPUID and the registers the system saves) and fills the table. Levels named in the environment variable VEC_DISABLE, separated by commas
-** ("avx512,avx2"), are left out. */
+/* Detects the processor (CPUID and the registers the system saves) and fills the tables. Levels
+ * named in the environment variable VEC_DISABLE, separated by commas ("avx512,avx2"), are treated
+ * as if the processor did not have them. */
 void vec_init(void);
-const vec_kernels *vec_kern(void);                  /* the table in use; never NULL after vec_init */
-const vec_kernels *vec_kern_level(const char *name); /* a level this build and processor has, else NULL */
+/* The table in use; NULL before vec_init, never after. */
+const vec_kernels *vec_kern(void);
+/* The table of a level that this build and processor have, else NULL. */
+const vec_kernels *vec_kern_level(const char *name);
 
 /* 1 when all n values are finite. */
 int vec_all_finite_f32(const float *x, size_t n);
-float vec_norm_f32(const float *x, size_t n); /* Euclidean length; scaled, so that it neither over- nor underflows needlessly */
+/* Euclidean length. Computed in double: no overflow unless the length itself is no float, no
+ * underflow, and the same bits at every level and on every machine. */
+float vec_norm_f32(const float *x, size_t n);
 
-/* ------------------------------------------------------------------------------------------------------------- metrics */
+/* -------------------------------------------------------------------------------------- metrics */
 
 enum { VEC_COSINE = 0, VEC_L2 = 1, VEC_IP = 2 };
 
-/* The distance that belongs to a metric, smaller is nearer. Cosine: 1 - a.b / (|a| |b|), within 0..2, 1 when either is a zero vector. L2: Euclidean, not squared.
-** IP: minus the inner product. norm_a and norm_b are vec_norm_f32 of the two (read for cosine only). Uses the table in use. */
-double vec_distance(int metric, const float *a, float norm_a, const float *b, float norm_b, size_t dim);
+/*
+ * The distance that belongs to a metric, smaller is nearer. Uses the table in use; dim >= 1.
+ *
+ *   VEC_COSINE  1 - a.b / (|a| |b|), within 0..2; 1 when either is a zero vector
+ *   VEC_L2      Euclidean, not squared
+ *   VEC_IP      minus the inner product
+ *
+ * norm_a and norm_b are vec_norm_f32 of the two; they are read for cosine only, and a NaN there
+ * gives NaN. Where the f32 kernel could overflow or lose its digits to underflow, the sum is taken
+ * in double instead: finite vectors of any size have a finite distance. An unknown metric gives
+ * NaN.
+ */
+double vec_distance(int metric, const float *a, float norm_a, const float *b, float norm_b,
+                    size_t dim);
 
 /* A run of rows that lie one behind the other. */
 typedef struct vec_extent {
     const float *rows;  /* n * dim values; NULL: these rows have no vector */
-    const float *norms; /* n values, vec_norm_f32 of each row; may be NULL unless the metric is cosine. NaN: that row has no vector */
+    const float *norms; /* n values, vec_norm_f32 of each row, NaN: that row has no vector; may be
+                           NULL (every row has one) unless the metric is cosine */
     uint64_t first;     /* row number of the first */
     uint64_t n;
 } vec_extent;
 
-/* Exact scan. For every row r of the extents whose bit is set in filter (NULL = all), out[r] = vec_distance to the query, the same bits as
-** vec_distance gives; rows without a vector get NaN; all other entries of out are left alone. stop (NULL allowed) is asked every some 64 KiB of vectors; when it answers nonzero
-** the result is VEC_ABORT. */
-int vec_scan(int metric, const float *query, size_t dim, const vec_extent *ext, size_t next, const uint64_t *filter,
-             double *out, int (*stop)(void *), void *stop_ctx);
+/*
+ * Exact scan. For every row r of the extents whose bit is set in filter (NULL = all), out[r] =
+ * vec_distance(metric, query, |query|, row, its norm), the same bits; rows without a vector get
+ * NaN; all other entries of out are left alone. stop (NULL allowed) is asked every some 64 KiB of
+ * vectors; when it answers nonzero the result is VEC_ABORT.
+ */
+int vec_scan(int metric, const float *query, size_t dim, const vec_extent *ext, size_t next,
+             const uint64_t *filter, double *out, int (*stop)(void *), void *stop_ctx);
 
-/* ------------------------------------------------------------------------------------------------------------- ranking */
+/* -------------------------------------------------------------------------------------- ranking */
 
 /* One candidate. Order: smaller key first, then smaller id. Keys are not NaN. */
 typedef struct vec_hit {
@@ -104,37 +132,56 @@ typedef struct vec_hit {
 
 /* Bounded top-k: keeps the k smallest hits of all that were pushed. */
 typedef struct vec_topk vec_topk;
-int vec_topk_new(size_t k, vec_topk **out); /* memory grows with what is pushed, never beyond k */
+/* Memory grows with what is pushed, never beyond k. */
+int vec_topk_new(size_t k, vec_topk **out);
 void vec_topk_free(vec_topk *t);
 int vec_topk_push(vec_topk *t, const vec_hit *h);
-double vec_topk_bound(const vec_topk *t);           /* key of the k-th best; +infinity while fewer than k are held; -infinity for k = 0 */
-size_t vec_topk_take(vec_topk *t, const vec_hit **out); /* sorts, best first; *out lives as long as t; nothing may be pushed afterwards */
+/* Key of the k-th best: +infinity while fewer than k are held, -infinity for k = 0. A hit with a
+ * larger key need not be pushed. */
+double vec_topk_bound(const vec_topk *t);
+/* Sorts, best first, and returns how many; *out lives as long as t. Nothing may be pushed
+ * afterwards (VEC_MISUSE). */
+size_t vec_topk_take(vec_topk *t, const vec_hit **out);
 
-/* Lazy ranking of n hits: hands them out best first, paying for order only as far as it is asked (incremental quicksort; worst case n log n). */
+/* Lazy ranking of n hits: hands them out best first and pays for order only as far as it is asked
+ * (incremental quicksort; worst case n log n). */
 typedef struct vec_rank vec_rank;
-int vec_rank_new(vec_hit *hits, size_t n, vec_rank **out); /* takes over hits (allocated with vec_hits_alloc), also on failure */
-vec_hit *vec_hits_alloc(size_t n);                         /* NULL on failure or overflow; n may be 0; vec_free releases it */
-const vec_hit *vec_rank_next(vec_rank *r);                 /* NULL at the end; valid until r is freed */
+/* NULL on failure or overflow; n may be 0; vec_free releases it. */
+vec_hit *vec_hits_alloc(size_t n);
+/* Takes over hits (from vec_hits_alloc), also on failure. */
+int vec_rank_new(vec_hit *hits, size_t n, vec_rank **out);
+/* NULL at the end; valid until r is freed. */
+const vec_hit *vec_rank_next(vec_rank *r);
 void vec_rank_free(vec_rank *r);
 
-/* Reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009): score of a row = sum over the lists it is in of weight / (k + its 1-based position). lists are complete rankings, best
-** first. nrow bounds the row numbers. The result holds every row of any list once with key = minus the score, in no order; *out is the caller's (vec_free), for vec_rank_new. */
+/* One complete ranking, best first. */
 typedef struct vec_list {
     const vec_hit *hits;
     size_t n;
     double weight;
 } vec_list;
-int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out, size_t *n);
-
-/* ------------------------------------------------------------------------------------------------------------- planes */
 
 /*
- * A plane is a small copy of the vectors that is scanned instead of them. One record a row: norm, scale, a certified bound on the error,
- * and dim 8-bit codes (layout in vec_plane.c). From a record and the query follows an interval that is certain to hold the distance
- * which vec_distance computes, rounding of both included; rows whose interval lies beyond what is asked for are never looked at again.
+ * Reciprocal-rank fusion (Cormack, Clarke, Buettcher 2009): score of a row = sum over the lists it
+ * is in of weight / (k + its 1-based position). nrow bounds the row numbers; a row beyond it is
+ * VEC_MISUSE. The result holds every row of any list once, with key = minus the score, in no order;
+ * *out is the caller's (vec_free), fit for vec_rank_new.
+ */
+int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out,
+                 size_t *n);
+
+/* --------------------------------------------------------------------------------------- planes */
+
+/*
+ * A plane is a small copy of the vectors that is scanned instead of them. One record a row: norm,
+ * scale, a certified bound on the error, and dim 8-bit codes (layout in vec_plane.c). From a record
+ * and the query follows an interval that is certain to hold the distance which vec_distance
+ * computes, rounding of both included; rows whose interval lies beyond what is asked for are never
+ * looked at again.
  */
 size_t vec_plane_stride(size_t dim); /* bytes of one record, a multiple of 16 */
-/* Makes the record of x (NULL: a row without a vector). The same input gives the same bytes at every level. */
+/* Makes the record of x (NULL: a row without a vector). The same input gives the same bytes at
+ * every level. */
 void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record);
 
 /* Records of n rows that lie one behind the other. */
@@ -153,32 +200,43 @@ typedef struct vec_near_args {
     const vec_extent *exact; /* rows that have none; disjoint from planes */
     size_t nexact;
     const uint64_t *filter; /* bitmap of the rows to search; NULL = all */
-    /* The stored vector of a row that has a record, and its vec_norm_f32; valid until the next call. NULL: failed, the search ends with VEC_ABORT. */
+    /* The stored vector of a row that has a record, and its vec_norm_f32; valid until the next
+     * call. NULL: failed, the search ends with VEC_ABORT. */
     const float *(*fetch)(void *ctx, uint64_t row, float *norm);
     int64_t (*id)(void *ctx, uint64_t row); /* the row's id, for ties */
-    int (*stop)(void *ctx);                 /* nonzero: end with VEC_ABORT; NULL: never; asked about every 64 KiB scanned and every some hundred fetches */
+    /* Nonzero: end with VEC_ABORT; NULL: never. Asked about every 64 KiB scanned and every some
+     * hundred fetches. */
+    int (*stop)(void *ctx);
     void *ctx;
     uint64_t hint; /* rows that will likely be read; 0 = unknown; changes the cost only */
 } vec_near_args;
 
-/* Exact nearest neighbours, nearest first, on demand: the sequence (distance, then id) is that of sorting vec_distance over all filtered rows that have a vector. args' arrays must outlive the object. */
+/* Exact nearest neighbours, nearest first, on demand: the sequence (distance, then id) is that of
+ * sorting vec_distance over all filtered rows that have a vector. args' arrays must outlive the
+ * object. */
 typedef struct vec_near vec_near;
 int vec_near_new(const vec_near_args *a, vec_near **out);
-int vec_near_next(vec_near *s, vec_hit *out); /* 1: a hit, key = distance; 0: no more; negative: failed */
+/* 1: a hit, key = distance; 0: no more; negative: failed. */
+int vec_near_next(vec_near *s, vec_hit *out);
 void vec_near_free(vec_near *s);
 
-/* ------------------------------------------------------------------------------------------------------------- filters */
+/* -------------------------------------------------------------------------------------- filters */
 
-/* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is outside). first is any row number. */
-void vec_keep_range_f64(uint64_t *bits, uint64_t first, const double *x, size_t n, double lo, double hi);
-void vec_keep_range_i64(uint64_t *bits, uint64_t first, const int64_t *x, size_t n, int64_t lo, int64_t hi);
+/* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is
+ * outside). first is any row number; other bits are left alone. */
+void vec_keep_range_f64(uint64_t *bits, uint64_t first, const double *x, size_t n, double lo,
+                        double hi);
+void vec_keep_range_i64(uint64_t *bits, uint64_t first, const int64_t *x, size_t n, int64_t lo,
+                        int64_t hi);
 uint64_t vec_bits_count(const uint64_t *bits, uint64_t nrow); /* bits set below nrow */
 
-/* ---------------------------------------------------------------------------------------------------------------- text */
+/* ----------------------------------------------------------------------------------------- text */
 
 /*
- * Token stream: how a text's tokens travel (log frames, index building). For each token a varint (LEB128) of length * 2 + colocated, then the bytes. A colocated token shares
- * the position of the one before. At most VEC_TOKEN_MAX bytes a token; longer ones are cut by the producer.
+ * Token stream: how a text's tokens travel (log frames, index building). For each token a varint
+ * (LEB128, shortest form) of length * 2 + colocated, then the bytes. A colocated token shares the
+ * position of the one before; a first token has its own, whatever it says. At most VEC_TOKEN_MAX
+ * bytes a token; longer ones are cut by the producer.
  */
 #define VEC_TOKEN_MAX 1024
 
@@ -188,37 +246,47 @@ typedef struct vec_token {
     int colocated;
 } vec_token;
 
-/* Walks a stream: *pos starts at 0. 1 = a token, 0 = end, VEC_FORMAT = the bytes are no token stream. */
+/* Walks a stream: *pos starts at 0. 1 = a token, which points into the stream, 0 = end,
+ * VEC_FORMAT = the bytes are no token stream. */
 int vec_token_next(const uint8_t *stream, size_t n, size_t *pos, vec_token *out);
-/* Appends one token at out (room for n + 5 bytes) and returns the bytes written. */
+/* Appends one token at out (room for n + 5 bytes) and returns the bytes written. Cuts at
+ * VEC_TOKEN_MAX. */
 size_t vec_token_put(uint8_t *out, const char *s, uint32_t n, int colocated);
 
 /* An inverted index in memory that grows row by row. */
 typedef struct vec_text vec_text;
 int vec_text_new(vec_text **out);
 void vec_text_free(vec_text *t);
-/* Adds a row's tokens; row must be larger than every row added before. After a failure the row is not in. */
+/* Adds a row's tokens; row must be larger than every row added before, and at most 2^32 - 2 larger
+ * than the first (VEC_LIMIT). After a failure the row is not in. */
 int vec_text_add(vec_text *t, uint64_t row, const uint8_t *stream, size_t n);
-uint64_t vec_text_rows(const vec_text *t);   /* rows added */
-uint64_t vec_text_bytes(const vec_text *t);  /* memory in use, roughly */
+uint64_t vec_text_rows(const vec_text *t);  /* rows added */
+uint64_t vec_text_bytes(const vec_text *t); /* memory in use, roughly */
 
-/* A run: the same as one immutable byte image (layout in vec_run.c): sorted terms, for each its delta-coded rows with counts, and the rows' lengths (number of positions).
-** *bytes is the caller's (vec_free). */
+/*
+ * A run: the same as one immutable byte image (layout in vec_run.h): sorted terms, for each its
+ * rows with counts, and the rows' lengths (number of positions). *bytes is the caller's (vec_free).
+ */
 int vec_text_image(const vec_text *t, uint8_t **bytes, size_t *n);
 
-/* Opens an image in place: checks the header and every offset table before use, terms and postings when they are walked. bytes must outlive the run and may be mapped. */
+/* Opens an image in place, in constant time: checks the header, and every offset, term and posting
+ * when it is used. bytes must outlive the run and may be mapped; any alignment. */
 typedef struct vec_run vec_run;
 int vec_run_open(const uint8_t *bytes, size_t n, vec_run **out);
 void vec_run_close(vec_run *r);
-uint64_t vec_run_first(const vec_run *r); /* smallest and largest row in it; an empty run has none: 0 and 0 */
+/* Smallest and largest row in it; an empty run has none: 0 and 0. */
+uint64_t vec_run_first(const vec_run *r);
 uint64_t vec_run_last(const vec_run *r);
 uint64_t vec_run_rows(const vec_run *r);
-int vec_run_check(const vec_run *r); /* walks everything; VEC_OK or VEC_FORMAT */
+/* Walks everything; VEC_OK or VEC_FORMAT. */
+int vec_run_check(const vec_run *r);
 
-/* One image of several runs with ascending, disjoint row ranges, without the rows whose bit is clear in live (NULL = keep all). */
-int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes, size_t *n);
+/* One image of several runs with ascending, disjoint row ranges, without the rows whose bit is
+ * clear in live (NULL = keep all). *bytes is the caller's (vec_free). */
+int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
+                  size_t *n);
 
-/* A part of the searched rows: exactly one of the two is set. */
+/* A part of the searched rows: exactly one of run and text is set. A row is in one part at most. */
 typedef struct vec_source {
     const vec_run *run;
     const vec_text *text;
@@ -227,14 +295,23 @@ typedef struct vec_source {
 } vec_source;
 
 /*
- * Exhaustive BM25 over the live rows of all sources, as one collection: for each query token t (repeated tokens count repeatedly), with N live rows, df of them holding t, dl a row's
- * length and avgdl the mean over live rows,
- *     idf = ln(1 + (N - df + 0.5) / (df + 0.5)),   score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl)).
- * N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so that the scores do not depend on how rows are spread over sources.
- * Robertson and Zaragoza 2009; idf as in Lucene, never negative.
- *   live     bitmap of nrow rows: who counts for N, df and avgdl
- *   filter   bitmap: who is returned (NULL = live)
- *   result   every row of filter with a positive score, key = minus the score, in no order; *out is the caller's (vec_free); id is left 0
+ * Exhaustive BM25 over the live rows of all sources, as one collection: for each query token t
+ * (repeated tokens count repeatedly), with N live rows, df of them holding t, dl a row's length and
+ * avgdl the mean over live rows,
+ *
+ *     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
+ *     score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
+ *
+ * N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so that
+ * the scores do not depend on how rows are spread over sources. Robertson and Zaragoza 2009; idf as
+ * in Lucene, never negative.
+ *
+ *   live    bitmap of nrow rows: who counts for N, df and avgdl
+ *   filter  bitmap: who is returned (NULL = live); only live rows are
+ *   k1, b   k1 >= 0, 0 <= b <= 1, finite
+ *   stop    asked every some thousand rows; nonzero ends with VEC_ABORT; NULL = never
+ *   result  every such row with a positive score, key = minus the score, in no order; *out is the
+ *           caller's (vec_free); id is left 0
  */
 typedef struct vec_bm25_args {
     const vec_source *sources;
@@ -251,7 +328,7 @@ typedef struct vec_bm25_args {
 int vec_bm25(const vec_bm25_args *a, vec_hit **out, size_t *n);
 
 #define VEC_BM25_K1 1.2
-#define VEC_BM25_B 0.75
+#define VEC_BM25_B  0.75
 
 #ifdef __cplusplus
 }

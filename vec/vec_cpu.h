@@ -1,0 +1,22 @@
+/*
+ * vec_cpu.h - which instruction sets this processor and its operating system offer
+ *
+ * THREADS  no state but the environment, which is read once by vec_init
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef VEC_CPU_H
+#define VEC_CPU_H
+
+enum {
+    VEC_CPU_AVX2 = 1, /* AVX2, FMA and F16C, and the system saves the ymm registers */
+    VEC_CPU_AVX512 =
+        2, /* AVX-512 F, BW, DQ and VL on top of AVX2, and the system saves zmm and masks */
+    VEC_CPU_NEON = 4 /* Advanced SIMD of 64-bit Arm, which always has it */
+};
+
+/* The bits above that hold, without those named in the environment variable VEC_DISABLE. Disabling
+ * AVX2 leaves AVX-512 as it is. */
+unsigned vec_cpu_features(void);
+
+#endif

@@ -32,10 +32,12 @@ SHARED    = -dynamiclib -install_name @rpath/$(MODULE)
 else
 BASE     += -D_GNU_SOURCE
 MODULE   := h5mem.so
+NEEDED   := -Wl,--no-as-needed
 SHARED    = -shared $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 endif
 ifneq ($(SAN),)
-BASE     += -fsanitize=$(SAN) -fno-omit-frame-pointer $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
+BASE     += -fsanitize=$(SAN) -fno-omit-frame-pointer
+BASE     += $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined)
 LDFLAGS  += -fsanitize=$(SAN)
 endif
 
@@ -56,7 +58,7 @@ OBJ_har  := $(call objects,tests/harness)
 ARCHIVES := $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/t_*.c))
 TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
-OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o)
+OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(call objects,bench)
 
 .PHONY: all libs demo test test-asan test-tsan lint bench bench-peers neon static clean help units module \
         need-build need-demo need-test need-bench FORCE
@@ -95,6 +97,8 @@ $(B)/core/ext/sql/%.o: ext/sql/%.c $(B)/flags
 	$(call compile,$(INC_sql) -DSQLITE_CORE)
 $(B)/tests/%.o: tests/%.c $(B)/flags
 	$(call compile,$(INC_tests))
+$(B)/bench/%.o: bench/%.c $(B)/flags
+	$(call compile,-Ibench)
 
 $(B)/libh5core.a: $(OBJ_h5)
 $(B)/libvec.a: $(OBJ_vec)
@@ -114,6 +118,10 @@ $(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(OBJ_har) $(OBJ_core) $(ARCH
 $(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)
 	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(ARCHIVES) -lcmocka $(LIBS)
 
+# --no-as-needed: sqlite-vec leaves sqrtf to its host
+$(B)/bench/bench: $(call objects,bench)
+	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.new $^ -lsqlite3 -lm && mv $@.new $@
+
 -include $(OBJECTS:.o=.d)
 
 # ---- running
@@ -121,7 +129,7 @@ $(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)
 demo: need-demo all
 	@sh sql/demo.sh
 
-RUN = $(PYTHON) tests/run --build $(B) --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") $(if $(J),-j $(J))
+RUN = $(PYTHON) tests/run --build $(B) --cc "$(CC)" --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") $(if $(J),-j $(J))
 
 test: need-test all
 	@$(MAKE) --no-print-directory units
@@ -146,6 +154,15 @@ neon: need-build
 
 static: need-test $(B)/tests/unit/t_sql_static
 	@$(B)/tests/unit/t_sql_static
+
+# A sqlite-vec that cannot be had leaves the text rows; the runner says what it skips.
+BENCH = $(B)/bench/bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
+
+bench: all $(B)/bench/bench
+	@$(BENCH) $(wildcard bench/*.sql)
+bench-peers: need-bench all $(B)/bench/bench
+	@vec0=$$(sh bench/peers/fetch.sh .build/peers) && set -- --extension vec0=$$vec0; \
+	$(BENCH) "$$@" $(wildcard bench/peers/*.sql)
 
 clean:
 	rm -rf .build h5mem.so h5mem.dylib

@@ -1,0 +1,61 @@
+/*
+ * bench_stat.c - samples, quantiles, the clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int bench_add(bench_samples *s, double value)
+{
+    if (s->n == s->cap) {
+        int cap = s->cap ? 2 * s->cap : 64;
+        double *at = realloc(s->at, (size_t)cap * sizeof *at);
+        if (at == NULL) {
+            return -1;
+        }
+        s->at = at;
+        s->cap = cap;
+    }
+    s->at[s->n++] = value;
+    return 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_quantile(const bench_samples *s, double q)
+{
+    if (s->n == 0) {
+        return 0;
+    }
+    double *sorted = malloc((size_t)s->n * sizeof *sorted);
+    if (sorted == NULL) {
+        return 0;
+    }
+    memcpy(sorted, s->at, (size_t)s->n * sizeof *sorted);
+    qsort(sorted, (size_t)s->n, sizeof *sorted, by_value);
+    int at = (int)(q * (s->n - 1) + 0.5);
+    double value = sorted[at];
+    free(sorted);
+    return value;
+}
+
+void bench_samples_free(bench_samples *s)
+{
+    free(s->at);
+    *s = (bench_samples){0};
+}

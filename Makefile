@@ -79,11 +79,11 @@ need-build need-demo need-test need-bench: need-%:
 # a file
 
 $(B)/flags: FORCE | need-build
-	@mkdir -p $(@D); printf '%s\n' '$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS)' >$@.new; \
-	if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
+	@mkdir -p $(@D); printf '%s\n' '$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS)' >$@.$$$$; \
+	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv $@.$$$$ $@; fi
 
 compile = @mkdir -p $(@D); echo "CC $<"; \
-	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.new && mv $@.new $@
+	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.$$$$ && mv $@.$$$$ $@
 
 $(B)/hdf5core/%.o: hdf5core/%.c $(B)/flags
 	$(call compile,$(INC_hdf5core))
@@ -104,23 +104,30 @@ $(B)/libh5core.a: $(OBJ_h5)
 $(B)/libvec.a: $(OBJ_vec)
 $(B)/libstore.a: $(OBJ_st)
 $(ARCHIVES): $(B)/flags
-	@mkdir -p $(@D); rm -f $@.new; $(AR) rcs $@.new $(filter %.o,$^) && mv $@.new $@
+	@mkdir -p $(@D); $(AR) rcs $@.$$$$ $(filter %.o,$^) && mv $@.$$$$ $@
 
 $(B)/$(MODULE): $(OBJ_sql) $(ARCHIVES)
-	@echo "LD $@"; $(CC) $(SHARED) $(LDFLAGS) -o $@.new $(OBJ_sql) $(ARCHIVES) $(LIBS) && mv $@.new $@
+	@echo "LD $@"; $(CC) $(SHARED) $(LDFLAGS) -o $@.$$$$ $(OBJ_sql) $(ARCHIVES) $(LIBS) && \
+	mv $@.$$$$ $@
 $(MODULE): $(B)/$(MODULE) FORCE
-	@if cmp -s $< $@; then :; else cp $< $@.new && mv $@.new $@; fi
+	@if cmp -s $< $@; then :; else cp $< $@.$$$$ && mv $@.$$$$ $@; fi
 
-# Unit programs. t_sql_*.c get the SQL layer as it is linked into a host: compiled with SQLITE_CORE,
-# next to SQLite.
+# Unit programs, each with the layers that its name allows: t_h5_*.c and t_vec_*.c with their library alone, t_sql_*.c
+# with the SQL layer as a host links it (compiled with SQLITE_CORE, next to SQLite), the others with all libraries.
+link = @echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $(filter %.o %.a,$^) $(1) -lcmocka $(LIBS) && mv $@.$$$$ $@
+
+$(B)/tests/unit/t_h5_%: $(B)/tests/unit/t_h5_%.o $(OBJ_har) $(B)/libh5core.a
+	$(call link)
+$(B)/tests/unit/t_vec_%: $(B)/tests/unit/t_vec_%.o $(OBJ_har) $(B)/libvec.a
+	$(call link)
 $(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(OBJ_har) $(OBJ_core) $(ARCHIVES)
-	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(OBJ_core) $(ARCHIVES) -lsqlite3 -lcmocka $(LIBS)
+	$(call link,-lsqlite3)
 $(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)
-	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@ $< $(OBJ_har) $(ARCHIVES) -lcmocka $(LIBS)
+	$(call link)
 
 # --no-as-needed: sqlite-vec leaves sqrtf to its host
 $(B)/bench/bench: $(call objects,bench)
-	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.new $^ -lsqlite3 -lm && mv $@.new $@
+	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 -lm && mv $@.$$$$ $@
 
 -include $(OBJECTS:.o=.d)
 

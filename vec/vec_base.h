@@ -34,7 +34,16 @@ void *vec_resize(void *p, size_t n);
 #pragma GCC poison malloc calloc realloc free
 #endif
 
-/* ------------------------------------------------------------------------------- bytes */
+/* ---------------------------------------------------------------------------------------- bytes */
+
+/* Any alignment. On a little-endian machine each is one load. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define VEC_GET(v, p) memcpy(&(v), p, sizeof(v))
+#else
+#define VEC_GET(v, p)                                                                              \
+    for (size_t i_ = sizeof(v); i_-- > 0;)                                                         \
+    (v) = (v) << 8 | (p)[i_]
+#endif
 
 static inline uint32_t vec_get16(const uint8_t *p)
 {
@@ -43,12 +52,18 @@ static inline uint32_t vec_get16(const uint8_t *p)
 
 static inline uint32_t vec_get32(const uint8_t *p)
 {
-    return vec_get16(p) | vec_get16(p + 2) << 16;
+    uint32_t v = 0;
+
+    VEC_GET(v, p);
+    return v;
 }
 
 static inline uint64_t vec_get64(const uint8_t *p)
 {
-    return (uint64_t)vec_get32(p) | (uint64_t)vec_get32(p + 4) << 32;
+    uint64_t v = 0;
+
+    VEC_GET(v, p);
+    return v;
 }
 
 static inline void vec_put16(uint8_t *p, uint32_t v)
@@ -104,7 +119,7 @@ static inline size_t vec_put_varint(uint8_t *p, uint32_t v)
     return n;
 }
 
-/* ------------------------------------------------------------------------------ buffer */
+/* --------------------------------------------------------------------------------------- buffer */
 
 /* A growing array of bytes; all zero is an empty one. */
 typedef struct vec_buf {

@@ -1,21 +1,27 @@
 /*
- * h5core.h - read and write HDF5 files without libhdf5. The only header of hdf5core that others include.
+ * h5core.h - read and write HDF5 files without libhdf5. The only header of hdf5core that others
+ * include.
  *
- * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group or dataset with links and
- * attributes), chunk tables and reads of datasets of fixed-width numbers, and an appending writer (h5_writer) that
- * makes object headers, chunk indexes and superblocks. Layout source: HDF5 File Format Specification, version 3.0;
- * each section is named where the bytes are read or made.
+ * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group or
+ * dataset with links and attributes), chunk tables and reads of datasets of fixed-width numbers,
+ * and an appending writer (h5_writer) that makes object headers, chunk indexes and superblocks.
+ * Layout source: HDF5 File Format Specification, version 3.0; each section is named where the bytes
+ * are read or made.
  *
- * The writer never edits what stands in a file. It appends, and the caller then replaces the 48 bytes of the
- * superblock: the file is a valid HDF5 file before, and valid after ("append, then flip").
+ * The writer never edits what stands in a file. It appends, and the caller then replaces the 48
+ * bytes of the superblock: the file is a valid HDF5 file before, and valid after ("append, then
+ * flip").
  *
- * CODES     every int result is H5_OK (0) or one of the negative codes below; out-parameters hold a harmless value
- *           (NULL, 0) after a failure. The text in h5_error names structure, field, value and file offset.
+ * CODES     every int result is H5_OK (0) or one of the negative codes below; out-parameters hold a
+ *           harmless value (NULL, 0) after a failure. The text in h5_error names structure, field,
+ *           value and file offset.
  * MEMORY    through h5_malloc/h5_free below; what a function hands over says who frees it.
- * THREADS   an h5_io, h5_file, h5_object or h5_writer is used by one thread at a time, except that h5_object and h5_chunk
- *           arrays are immutable once opened and may be read by many. There is no global state but the allocator hook.
- * HOSTILE   every byte of a file is untrusted: lengths and offsets are checked against the file size and against the
- *           limits of h5_limits.h before use; exceeding a limit is H5_LIMIT and names it.
+ * THREADS   an h5_io, h5_file, h5_object or h5_writer is used by one thread at a time, except that
+ *           h5_object and h5_chunk arrays are immutable once opened and may be read by many. There
+ *           is no global state but the allocator hook.
+ * HOSTILE   every byte of a file is untrusted: lengths and offsets are checked against the file
+ *           size and against the limits of h5_limits.h before use; exceeding a limit is H5_LIMIT
+ *           and names it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +35,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------------------ errors */
+/* --------------------------------------------------------------------------------------- errors */
 
 enum {
     H5_OK = 0,
@@ -44,7 +50,8 @@ enum {
 
 #define H5_UNDEF UINT64_MAX /* the undefined address */
 
-/* One failure. The first failure wins: a function that gets a record already filled leaves it alone. */
+/* One failure. The first failure wins: a function that gets a record already filled leaves it
+** alone. */
 typedef struct h5_error {
     int code;        /* H5_OK when nothing failed */
     int os_errno;    /* errno for H5_IO, else 0 */
@@ -64,7 +71,7 @@ int h5_fail(h5_error *err, int code, uint64_t offset, const char *fmt, ...)
 /* A short name of a code: "ok", "out of memory", "file format", ... Never NULL. */
 const char *h5_code_name(int code);
 
-/* ------------------------------------------------------------------------------------------------------------ memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 typedef struct h5_allocator {
     void *(*alloc)(void *ctx, size_t n); /* n > 0; NULL on failure */
@@ -73,18 +80,22 @@ typedef struct h5_allocator {
     void *ctx;
 } h5_allocator;
 
-/* Sets the process-wide allocator; NULL restores the C library's. Call it before anything else of this library. */
+/* Sets the process-wide allocator; NULL restores the C library's. Call it before anything else of
+** this library. */
 void h5_set_allocator(const h5_allocator *a);
 
-void *h5_malloc(size_t n); /* n may be 0: then a valid pointer to nothing */
+void *h5_malloc(size_t n);              /* n may be 0: then a valid pointer to nothing */
 void *h5_calloc(size_t n, size_t size); /* zeroed; NULL when n * size overflows */
 void *h5_realloc(void *p, size_t n);
 void *h5_alloc_array(size_t n, size_t size); /* not zeroed; NULL when n * size overflows */
 void h5_free(void *p);
 
-/* ----------------------------------------------------------------------------------------------------------------- I/O */
+/* ------------------------------------------------------------------------------------------ I/O */
 
-/* Bytes of one file. An implementation embeds this struct as its first member. Offsets and sizes in bytes. */
+/* Bytes of one file. An implementation embeds this struct as its first member. Offsets and sizes in
+** bytes. */
+#define H5_MAP_ALIGN 65536u /* mappings start at multiples of this: the largest page size in use */
+
 typedef struct h5_io h5_io;
 struct h5_io {
     /* The file's present size. */
@@ -97,44 +108,47 @@ struct h5_io {
     int (*sync)(h5_io *io, h5_error *err);
     /* Sets the file's size. */
     int (*truncate)(h5_io *io, uint64_t size, h5_error *err);
-    /* Read-only view of n bytes from off (a multiple of 64 KiB), valid until unmap, also after close of nothing else;
-    ** writes through the same file show in it. n > 0 and inside the file. */
+    /* Read-only view of n bytes from off (a multiple of 64 KiB), valid until unmap, also after
+    ** close of nothing else; writes through the same file show in it. n > 0 and inside the file. */
     int (*map)(h5_io *io, uint64_t off, size_t n, const void **out, h5_error *err);
     void (*unmap)(h5_io *io, const void *p, size_t n);
     void (*close)(h5_io *io); /* frees io; mappings must be gone */
 };
 
 enum {
-    H5_IO_READ = 0,    /* open an existing file for reading */
-    H5_IO_WRITE = 1,   /* open an existing file for reading and writing */
-    H5_IO_CREATE = 2,  /* with WRITE: make the file when it is not there */
-    H5_IO_EXCL = 4     /* with CREATE: fail when it is there (os_errno EEXIST) */
+    H5_IO_READ = 0,   /* open an existing file for reading */
+    H5_IO_WRITE = 1,  /* open an existing file for reading and writing */
+    H5_IO_CREATE = 2, /* with WRITE: make the file when it is not there */
+    H5_IO_EXCL = 4    /* with CREATE: fail when it is there (os_errno EEXIST) */
 };
 
-/* Opens a regular file (anything else is H5_IO with a text that says so; never follows into a device or a FIFO, never blocks,
-** close-on-exec). The caller closes it with io->close. */
+/* Opens a regular file (anything else is H5_IO with a text that says so; never follows into a
+** device or a FIFO, never blocks, close-on-exec). The caller closes it with io->close. */
 int h5_io_file(const char *path, int flags, h5_io **out, h5_error *err);
 
-/* The descriptor behind an io made by h5_io_file (for locks and fstat), -1 for any other. Owned by io. */
+/* The descriptor behind an io made by h5_io_file (for locks and fstat), -1 for any other. Owned by
+** io. */
 int h5_io_fd(const h5_io *io);
 
 /* A growing buffer in memory that starts with a copy of n bytes (0 allowed). */
 int h5_io_memory(const void *bytes, size_t n, h5_io **out, h5_error *err);
 
-/* ----------------------------------------------------------------------------------------------------------- checksums */
+/* ------------------------------------------------------------------------------------ checksums */
 
 /* Jenkins' lookup3 ("hashlittle") with start value init, as HDF5 uses it for metadata (init 0). */
 uint32_t h5_lookup3(const void *p, size_t n, uint32_t init);
 
-/* ------------------------------------------------------------------------------------------------------------ datatypes */
+/* ------------------------------------------------------------------------------------ datatypes */
 
 enum { /* h5_type.cls, the specification's class numbers */
-    H5_CLASS_INTEGER = 0,
-    H5_CLASS_FLOAT = 1,
-    H5_CLASS_STRING = 3 /* fixed length */
+       H5_CLASS_INTEGER = 0,
+       H5_CLASS_FLOAT = 1,
+       H5_CLASS_STRING = 3, /* fixed length */
+       H5_CLASS_OTHER = 255 /* of an attribute whose type or shape is beyond the first floor */
 };
 
-/* A datatype of the first floor: integers of 1, 2, 4, 8 bytes, IEEE floats of 4 and 8, fixed strings; either byte order. */
+/* A datatype of the first floor: integers of 1, 2, 4, 8 bytes, IEEE floats of 4 and 8, fixed
+** strings; either byte order. */
 typedef struct h5_type {
     uint8_t cls;        /* H5_CLASS_ */
     uint8_t is_signed;  /* integers */
@@ -147,7 +161,7 @@ typedef struct h5_type {
 /* Little-endian types by code: 'i'/'u'/'f' and size in bytes; H5_MISUSE otherwise. */
 int h5_type_number(char kind, uint32_t size, h5_type *out);
 
-/* ------------------------------------------------------------------------------------------------------------- filters */
+/* -------------------------------------------------------------------------------------- filters */
 
 #define H5_FILTERS_MAX 8
 enum { H5_FILTER_DEFLATE = 1, H5_FILTER_SHUFFLE = 2, H5_FILTER_ZSTD = 32015 };
@@ -165,19 +179,23 @@ typedef struct h5_pipeline {
     h5_filter filter[H5_FILTERS_MAX];
 } h5_pipeline;
 
-/* Encodes n bytes through all filters. *out is owned by the caller (h5_free). An optional filter that cannot shrink its input is left
-** out and its bit set in *mask (bit i = filter i skipped), as libhdf5 does. */
-int h5_pipeline_encode(const h5_pipeline *p, const void *in, size_t n, void **out, size_t *out_n, uint32_t *mask, h5_error *err);
+/* Encodes n bytes through all filters. *out is owned by the caller (h5_free). An optional filter
+** that cannot shrink its input is left out and its bit set in *mask (bit i = filter i skipped), as
+** libhdf5 does. */
+int h5_pipeline_encode(const h5_pipeline *p, const void *in, size_t n, void **out, size_t *out_n,
+                       uint32_t *mask, h5_error *err);
 
-/* Decodes n stored bytes into exactly out_n bytes at out, leaving out the filters whose bit is set in mask. Anything but exactly
-** out_n bytes is H5_FORMAT. Never allocates more than a small multiple of out_n. */
-int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size_t n, void *out, size_t out_n, h5_error *err);
+/* Decodes n stored bytes into exactly out_n bytes at out, leaving out the filters whose bit is set
+** in mask. Anything but exactly out_n bytes is H5_FORMAT. Never allocates more than a small
+** multiple of out_n. */
+int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size_t n, void *out,
+                       size_t out_n, h5_error *err);
 
 /* Versions of the compression libraries in use, for reports. */
 const char *h5_zlib_version(void);
 const char *h5_zstd_version(void);
 
-/* ------------------------------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 #define H5_RANK_MAX 32
 
@@ -198,9 +216,9 @@ typedef struct h5_dataset_info {
     uint64_t dims[H5_RANK_MAX];
     uint64_t maxdims[H5_RANK_MAX]; /* UINT64_MAX = unlimited */
     int layout;                    /* H5_LAYOUT_ */
-    uint64_t addr;                 /* contiguous: data; chunked: index header; H5_UNDEF = nothing stored */
-    uint64_t size;                 /* contiguous: bytes stored; chunked: bytes of one whole chunk */
-    uint32_t chunk[H5_RANK_MAX];   /* chunked: elements a dimension */
+    uint64_t addr; /* contiguous: data; chunked: index header; H5_UNDEF = nothing stored */
+    uint64_t size; /* contiguous: bytes stored; chunked: bytes of one whole chunk */
+    uint32_t chunk[H5_RANK_MAX]; /* chunked: elements a dimension */
     h5_pipeline pipeline;
     uint8_t fill[16]; /* one element, in the file's byte order; zeros when none is set */
 } h5_dataset_info;
@@ -223,7 +241,8 @@ typedef struct h5_attr {
 typedef struct h5_file h5_file;
 typedef struct h5_object h5_object;
 
-/* Reads the superblock (versions 2 and 3) at offset 0. io stays the caller's and must outlive the file. */
+/* Reads the superblock (versions 2 and 3) at offset 0. io stays the caller's and must outlive the
+** file. */
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err);
 /* The same from 48 superblock bytes the caller holds, whatever stands in the file. */
 int h5_file_open_at(h5_io *io, const uint8_t superblock[48], h5_file **out, h5_error *err);
@@ -231,53 +250,65 @@ void h5_file_close(h5_file *f);
 uint64_t h5_file_root(const h5_file *f); /* address of the root group's header */
 uint64_t h5_file_eof(const h5_file *f);  /* the superblock's end-of-file address */
 
-/* Parses one object header (version 2) with all its links and attributes. The caller closes it; it may outlive neither file nor io. */
+/* Parses one object header (version 2) with all its links and attributes. The caller closes it; it
+** may outlive neither file nor io. */
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err);
-/* The same by path from the root: "/a/b"; "/" is the root. H5_NOTFOUND names the member that is missing. */
+/* The same by path from the root: "/a/b"; "/" is the root. H5_NOTFOUND names the member that is
+** missing. */
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err);
 void h5_object_close(h5_object *o);
-int h5_object_kind(const h5_object *o);                      /* H5_KIND_ */
-size_t h5_object_links(const h5_object *o, const h5_link **out); /* a group's members in stored order; returns their number */
+int h5_object_kind(const h5_object *o); /* H5_KIND_ */
+size_t
+h5_object_links(const h5_object *o,
+                const h5_link **out); /* a group's members in stored order; returns their number */
 const h5_link *h5_object_link(const h5_object *o, const char *name); /* NULL when there is none */
 size_t h5_object_attrs(const h5_object *o, const h5_attr **out);
 const h5_attr *h5_object_attr(const h5_object *o, const char *name); /* NULL when there is none */
 const h5_dataset_info *h5_object_dataset(const h5_object *o);        /* NULL for a group */
 
-/* Scalar attribute values, converted. H5_NOTFOUND without the attribute, H5_FORMAT when it is of another class. The string is copied
-** without padding, NUL-terminated, owned by the caller. */
+/* Scalar attribute values, converted. H5_NOTFOUND without the attribute, H5_FORMAT when it is of
+** another class. The string is copied without padding, NUL-terminated, owned by the caller. */
 int h5_attr_int(const h5_object *o, const char *name, int64_t *out, h5_error *err);
 int h5_attr_real(const h5_object *o, const char *name, double *out, h5_error *err);
 int h5_attr_text(const h5_object *o, const char *name, char **out, h5_error *err);
 
-/* The chunk table of a chunked dataset, row-major over the grid of chunks that its current dims need (trailing entries of a larger index are left
-** out). *out is the caller's (h5_free); every address and size in it was checked against the file. */
+/* The chunk table of a chunked dataset, row-major over the grid of chunks that its current dims
+** need (trailing entries of a larger index are left out). *out is the caller's (h5_free); every
+** address and size in it was checked against the file. */
 int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n, h5_error *err);
 
-/* Reads the hyperslab start[rank], count[rank] into buf in C order, in native byte order for numbers. bytes must be exactly the product of count and the
-** element size. Touches only the chunks it needs. */
-int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count, void *buf, size_t bytes,
-                    h5_error *err);
+/* Reads the hyperslab start[rank], count[rank] into buf in C order, in native byte order for
+** numbers. bytes must be exactly the product of count and the element size. Touches only the chunks
+** it needs. */
+int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count,
+                    void *buf, size_t bytes, h5_error *err);
 
-/* ------------------------------------------------------------------------------------------------------------- writing */
+/* -------------------------------------------------------------------------------------- writing */
 
-/* Appends at the end of a file through a buffer. Nothing that it writes can be reached from the old root. */
+/* Appends at the end of a file through a buffer. Nothing that it writes can be reached from the old
+** root. */
 typedef struct h5_writer h5_writer;
 
-/* eof: where appending starts (bytes from there on are free to overwrite). io stays the caller's. */
+/* eof: where appending starts (bytes from there on are free to overwrite). io stays the caller's.
+** */
 int h5_writer_new(h5_io *io, uint64_t eof, h5_writer **out, h5_error *err);
 void h5_writer_free(h5_writer *w); /* drops what is not flushed */
 uint64_t h5_writer_eof(const h5_writer *w);
-/* Appends n bytes at the next multiple of align (a power of two; the gap is zeros); *at their address. */
-int h5_writer_append(h5_writer *w, const void *p, size_t n, uint32_t align, uint64_t *at, h5_error *err);
+/* Appends n bytes at the next multiple of align (a power of two; the gap is zeros); *at their
+** address. */
+int h5_writer_append(h5_writer *w, const void *p, size_t n, uint32_t align, uint64_t *at,
+                     h5_error *err);
 /* Writes all that was appended, and makes the file as long as eof. */
 int h5_writer_flush(h5_writer *w, h5_error *err);
 
-/* A fixed array index, header and data block (paged beyond 2^10 entries), over n >= 1 chunks. filtered: entries carry size and mask;
-** chunk_bytes the whole size of a chunk, from which the width of a stored size follows. *at the address for the layout message. */
-int h5_write_fixed_array(h5_writer *w, const h5_chunk *chunks, uint64_t n, int filtered, uint64_t chunk_bytes, uint64_t *at,
-                         h5_error *err);
+/* A fixed array index, header and data block (paged beyond 2^10 entries), over n >= 1 chunks.
+** filtered: entries carry size and mask; chunk_bytes the whole size of a chunk, from which the
+** width of a stored size follows. *at the address for the layout message. */
+int h5_write_fixed_array(h5_writer *w, const h5_chunk *chunks, uint64_t n, int filtered,
+                         uint64_t chunk_bytes, uint64_t *at, h5_error *err);
 
-/* An attribute to write: exactly one of the three, by kind: 'i' int64, 'f' double, 's' UTF-8 text (NUL-terminated). Scalar. */
+/* An attribute to write: exactly one of the three, by kind: 'i' int64, 'f' double, 's' UTF-8 text
+** (NUL-terminated). Scalar. */
 typedef struct h5_attr_spec {
     const char *name;
     char kind;
@@ -286,8 +317,9 @@ typedef struct h5_attr_spec {
     const char *s;
 } h5_attr_spec;
 
-/* A dataset to write. Chunked: addr from h5_write_fixed_array (or H5_UNDEF: no data yet), maxdims[0] a whole number of chunks, the other
-** maxima equal to dims. Contiguous: addr and the bytes of the data. */
+/* A dataset to write. Chunked: addr from h5_write_fixed_array (or H5_UNDEF: no data yet),
+** maxdims[0] a whole number of chunks, the other maxima equal to dims. Contiguous: addr and the
+** bytes of the data. */
 typedef struct h5_dataset_spec {
     h5_type type;
     int rank;
@@ -304,15 +336,16 @@ typedef struct h5_dataset_spec {
 int h5_write_dataset(h5_writer *w, const h5_dataset_spec *d, uint64_t *at, h5_error *err);
 
 /* A group with hard links, in the order given. Names are UTF-8, not empty, without '/'. */
-int h5_write_group(h5_writer *w, const h5_link *links, size_t nlink, const h5_attr_spec *attrs, size_t nattr, uint64_t *at,
-                   h5_error *err);
+int h5_write_group(h5_writer *w, const h5_link *links, size_t nlink, const h5_attr_spec *attrs,
+                   size_t nattr, uint64_t *at, h5_error *err);
 
 #define H5_SUPERBLOCK_BYTES 48
 
 /* The 48 bytes of a version 2 superblock, flags 0. */
 void h5_superblock_pack(uint64_t root, uint64_t eof, uint8_t out[H5_SUPERBLOCK_BYTES]);
 /* Checks 48 bytes (signature, version 2 or 3, sizes, checksum) and gives root and end of file. */
-int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, uint64_t *eof, h5_error *err);
+int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, uint64_t *eof,
+                         h5_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,184 @@
+/*
+ * h5_chunk.c - the chunk table of a dataset, and parts of stored data into memory
+ *
+ * Raw data go from the file straight to where they are wanted as long as that takes few reads; a
+ * box of many short runs is read as one span and copied. A filtered chunk is decoded as a whole;
+ * before memory is taken for it, the stored size must be able to give that many bytes, so that a
+ * few hostile bytes cannot ask for gigabytes.
+ *
+ * ERRORS   H5_FORMAT; H5_UNSUPPORTED filter or index; H5_LIMIT H5_DECODE_BYTES_MAX,
+ *          H5_UNSTORED_CHUNKS_MAX
+ * TESTS    t_h5_dataset.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <inttypes.h>
+
+#include "h5_chunk.h"
+#include "h5_filter.h"
+
+/* Up to this many runs are read one by one. A read from the page cache costs about as much as
+** copying some KiB, and a span may be a whole chunk. */
+enum { RUNS_DIRECT = 4 };
+
+int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n, h5_error *err)
+{
+    h5_cidx ix;
+    h5_chunk *table = NULL;
+    uint64_t at[H5_RANK_MAX] = {0}, slot = 0, total;
+    *out = NULL;
+    *n = 0;
+    int rc = h5_cidx_open(&ix, f, o, err);
+    if (rc != H5_OK)
+        goto done;
+    total = ix.grid.total;
+    // An index in the file has an entry for each chunk; only where there is none is the size a mere
+    // claim.
+    if (total > H5_UNSTORED_CHUNKS_MAX && total > f->eof / 8) {
+        rc = h5_fail(err, H5_LIMIT, o->oh.addr,
+                     "dataset: %" PRIu64 " chunks, H5_UNSTORED_CHUNKS_MAX = %llu", total,
+                     (unsigned long long)H5_UNSTORED_CHUNKS_MAX);
+        goto done;
+    }
+    table = h5_alloc_array((size_t)total, sizeof *table);
+    if (!table) {
+        rc = h5_fail_nomem(err, "a chunk table");
+        goto done;
+    }
+    for (uint64_t i = 0; i < total; i++) {
+        H5_TRY_DONE(h5_cidx_get(&ix, slot, &table[i], err));
+        for (int d = ix.grid.rank; d-- > 0;) {
+            slot += ix.grid.step[d];
+            if (++at[d] < ix.grid.n[d])
+                break;
+            slot -= ix.grid.step[d] * at[d];
+            at[d] = 0;
+        }
+    }
+    *out = table;
+    *n = (size_t)total;
+    table = NULL;
+done:
+    h5_free(table);
+    h5_cidx_close(&ix);
+    return rc;
+}
+
+/* Makes r->stored hold n bytes; n was checked against the file. */
+static int reserve(h5_reader *r, uint64_t n, h5_error *err)
+{
+    if (n <= r->stored_cap && r->stored)
+        return H5_OK;
+    h5_free(r->stored);
+    r->stored_cap = 0;
+    r->stored = n <= SIZE_MAX / 2 ? h5_malloc((size_t)n) : NULL;
+    if (!r->stored)
+        return h5_fail_nomem(err, "stored data");
+    r->stored_cap = (size_t)n;
+    return H5_OK;
+}
+
+static void copy_runs(h5_runs *runs, size_t size, const uint8_t *src, uint64_t src_first,
+                      uint8_t *dst)
+{
+    uint64_t s, d;
+    while (h5_runs_next(runs, &s, &d))
+        memcpy(dst + d * size, src + (s - src_first) * size, (size_t)runs->run * size);
+}
+
+int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const char *what,
+                h5_error *err)
+{
+    size_t size = r->o->info.type.size;
+    uint64_t s, d, last = runs->src;
+    if (runs->n <= RUNS_DIRECT) {
+        while (h5_runs_next(runs, &s, &d))
+            H5_TRY(h5_file_read(r->f, addr + s * size, dst + d * size, (size_t)runs->run * size,
+                                what, err));
+        return H5_OK;
+    }
+    // Runs come in ascending order; the span reaches from the first to the end of the last.
+    for (int i = 0; i < runs->rank; i++)
+        last += (runs->count[i] - 1) * runs->src_step[i];
+    uint64_t first = runs->src, span = (last - first + runs->run) * size;
+    H5_TRY(h5_file_inside(r->f, addr + first * size, span, what, err));
+    H5_TRY(reserve(r, span, err));
+    H5_TRY(h5_file_read(r->f, addr + first * size, r->stored, (size_t)span, what, err));
+    copy_runs(runs, size, r->stored, first, dst);
+    return H5_OK;
+}
+
+static int is_raw(const h5_pipeline *p, uint32_t mask)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!(mask >> i & 1))
+            return 0;
+    return 1;
+}
+
+int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, h5_error *err)
+{
+    const h5_dataset_info *info = &r->o->info;
+    if (is_raw(&info->pipeline, c->mask)) {
+        if (c->size != info->size)
+            return h5_fail(err, H5_FORMAT, c->addr,
+                           "chunk of %" PRIu64 " bytes has %" PRIu64 " stored", info->size,
+                           c->size);
+        return h5_read_raw(r, c->addr, runs, dst, "chunk", err);
+    }
+    if (info->size > H5_DECODE_BYTES_MAX)
+        return h5_fail(err, H5_LIMIT, c->addr,
+                       "filtered chunk of %" PRIu64 " bytes, H5_DECODE_BYTES_MAX = %llu",
+                       info->size, (unsigned long long)H5_DECODE_BYTES_MAX);
+    if (info->size > h5_pipeline_expansion(&info->pipeline, c->mask, c->size))
+        return h5_fail(err, H5_FORMAT, c->addr,
+                       "chunk of %" PRIu64 " bytes cannot come from %" PRIu64 " stored", info->size,
+                       c->size);
+    H5_TRY(h5_file_inside(r->f, c->addr, c->size, "chunk", err));
+    H5_TRY(reserve(r, c->size, err));
+    H5_TRY(h5_file_read(r->f, c->addr, r->stored, (size_t)c->size, "chunk", err));
+    int rc;
+    if (runs->n == 1 && runs->run * info->type.size == info->size) {
+        // The whole chunk in one piece: decode it where it belongs.
+        rc = h5_pipeline_decode(&info->pipeline, c->mask, r->stored, (size_t)c->size,
+                                dst + runs->dst * info->type.size, (size_t)info->size, err);
+    } else {
+        if (!r->plain)
+            r->plain = h5_malloc((size_t)info->size);
+        if (!r->plain)
+            return h5_fail_nomem(err, "a decoded chunk");
+        rc = h5_pipeline_decode(&info->pipeline, c->mask, r->stored, (size_t)c->size, r->plain,
+                                (size_t)info->size, err);
+        if (rc == H5_OK)
+            copy_runs(runs, info->type.size, r->plain, 0, dst);
+    }
+    if (rc != H5_OK && err && err->offset == H5_UNDEF)
+        err->offset = c->addr;
+    return rc;
+}
+
+void h5_read_fill(const h5_object *o, h5_runs *runs, uint8_t *dst)
+{
+    size_t size = o->info.type.size, bytes = (size_t)runs->run * size;
+    uint64_t s, d;
+    while (h5_runs_next(runs, &s, &d)) {
+        uint8_t *p = dst + d * size;
+        if (!o->fill) {
+            memset(p, 0, bytes);
+            continue;
+        }
+        memcpy(p, o->fill, size);
+        // Doubling: what is filled already is the source of the next copy.
+        for (size_t have = size; have < bytes;) {
+            size_t more = have < bytes - have ? have : bytes - have;
+            memcpy(p + have, p, more);
+            have += more;
+        }
+    }
+}
+
+void h5_reader_free(h5_reader *r)
+{
+    h5_free(r->stored);
+    h5_free(r->plain);
+}

@@ -1,0 +1,150 @@
+/*
+ * h5_cidx.c - the table of chunk indexes, and the two that need no structure of their own
+ *
+ * A single chunk and an implicit index (all chunks one behind the other, unfiltered) follow from
+ * the layout message. What every index gives is checked here once: the chunk lies inside the file.
+ *
+ * ERRORS   H5_FORMAT; H5_UNSUPPORTED an index without a reader
+ * TESTS    t_h5_dataset.c, t_h5_farray.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "h5_farray.h"
+
+int h5_grid_of(const h5_dataset_info *d, h5_grid *out, h5_error *err)
+{
+    uint64_t total = 1, slots = 1;
+    int bounded = 1;
+    out->rank = d->rank;
+    for (int i = d->rank; i-- > 0;) {
+        uint64_t most = h5_div_up(d->maxdims[i], d->chunk[i]);
+        out->n[i] = h5_div_up(d->dims[i], d->chunk[i]);
+        out->step[i] = bounded ? slots : 0;
+        // The slowest dimension may be unlimited without an effect on the steps.
+        bounded &= d->maxdims[i] != UINT64_MAX && h5_mul_fits(slots, most, &slots);
+    }
+    for (int i = 0; i < d->rank; i++)
+        if (out->n[i] == 0)
+            total = 0;
+    for (int i = 0; i < d->rank && total > 0; i++)
+        if (!h5_mul_fits(total, out->n[i], &total))
+            return h5_fail(err, H5_LIMIT, H5_UNDEF, "dataset: more chunks than 64 bits count");
+    out->total = total;
+    out->slots = bounded ? slots : 0;
+    return H5_OK;
+}
+
+static int single_open(h5_cidx *ix, h5_error *err)
+{
+    if (ix->grid.slots != 1)
+        return h5_fail(err, H5_FORMAT, ix->o->oh.addr, "single chunk index: %" PRIu64 " chunks",
+                       ix->grid.slots);
+    return H5_OK;
+}
+
+static int single_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+{
+    (void)slot;
+    (void)err;
+    *out = ix->o->layout.single;
+    out->addr = ix->o->info.addr;
+    if (!ix->o->layout.single_filtered)
+        out->size = ix->o->info.size;
+    return H5_OK;
+}
+
+static int implicit_open(h5_cidx *ix, h5_error *err)
+{
+    uint64_t bytes;
+    if (ix->o->info.pipeline.n > 0)
+        return h5_fail(err, H5_FORMAT, ix->o->oh.addr, "implicit index: filtered chunks");
+    if (ix->grid.slots == 0 || !h5_mul_fits(ix->grid.slots, ix->o->info.size, &bytes))
+        return h5_fail(err, H5_FORMAT, ix->o->oh.addr, "implicit index: unlimited chunks");
+    return h5_file_inside(ix->f, ix->o->info.addr, bytes, "implicit index", err);
+}
+
+static int implicit_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+{
+    (void)err;
+    out->addr = ix->o->info.addr + slot * ix->o->info.size;
+    out->size = ix->o->info.size;
+    out->mask = 0;
+    return H5_OK;
+}
+
+static const h5_cidx_row rows[] = {
+    {H5_INDEX_SINGLE, "single chunk", single_open, single_get},
+    {H5_INDEX_IMPLICIT, "implicit", implicit_open, implicit_get},
+    {H5_INDEX_FARRAY, "fixed array", h5_farray_open, h5_farray_get},
+    {H5_INDEX_EARRAY, "extensible array", NULL, NULL},
+    {H5_INDEX_BTREE2, "version 2 B-tree", NULL, NULL},
+    {H5_INDEX_BTREE1, "version 1 B-tree", NULL, NULL},
+};
+
+int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
+{
+    memset(ix, 0, sizeof *ix);
+    ix->f = f;
+    ix->o = o;
+    if (o->kind != H5_KIND_DATASET)
+        return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of an object that is not a dataset");
+    if (o->refuse.code != H5_OK)
+        return h5_fail(err, o->refuse.code, o->refuse.offset, "%s", o->refuse.text);
+    if (o->info.layout != H5_LAYOUT_CHUNKED)
+        return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of a dataset that has none");
+    H5_TRY(h5_grid_of(&o->info, &ix->grid, err));
+    if (o->info.addr == H5_UNDEF)
+        return H5_OK;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].id == o->layout.index)
+            ix->row = &rows[i];
+    assert(ix->row); // the layout decoder lets no other id through
+    if (!ix->row->open)
+        return h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "%s chunk index", ix->row->name);
+    return ix->row->open(ix, err);
+}
+
+/* A chunk that sticks out of the dataset, where the layout says that such chunks are stored raw. */
+static int is_raw_edge(const h5_cidx *ix, uint64_t slot)
+{
+    const h5_dataset_info *d = &ix->o->info;
+    if (!ix->o->layout.raw_edges)
+        return 0;
+    for (int i = 0; i < d->rank; i++) {
+        uint64_t at = ix->grid.step[i] ? slot / ix->grid.step[i] : 0;
+        slot -= at * ix->grid.step[i];
+        if (d->dims[i] % d->chunk[i] != 0 && at == d->dims[i] / d->chunk[i])
+            return 1;
+    }
+    return 0;
+}
+
+int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+{
+    const h5_dataset_info *d = &ix->o->info;
+    memset(out, 0, sizeof *out);
+    out->addr = H5_UNDEF;
+    if (!ix->row)
+        return H5_OK;
+    h5_chunk c = *out;
+    H5_TRY(ix->row->get(ix, slot, &c, err));
+    if (c.addr == H5_UNDEF)
+        return H5_OK;
+    if (d->pipeline.n > 0 && is_raw_edge(ix, slot)) {
+        c.mask = (1u << d->pipeline.n) - 1;
+        c.size = d->size;
+    }
+    H5_TRY(h5_file_inside(ix->f, c.addr, c.size, "chunk", err));
+    *out = c;
+    return H5_OK;
+}
+
+void h5_cidx_close(h5_cidx *ix)
+{
+    h5_free(ix->bitmap);
+    h5_free(ix->page);
+    memset(ix, 0, sizeof *ix);
+}

@@ -1,0 +1,46 @@
+/*
+ * h5_limits.h - every limit of hdf5core, each with the reason for its value
+ *
+ * A limit bounds what a file of any size can make this library do. Going beyond one is H5_LIMIT and
+ * the text names it. What is bounded by the file's own size (header bytes, index blocks, stored
+ * chunks) needs no limit here.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef H5_LIMITS_H
+#define H5_LIMITS_H
+
+/* The first read of an object header. Every header of a store but those of wide groups fits, and 2
+** KiB lie within one page of the cache as often as not, so that most objects cost one read. */
+#define H5_OHDR_FIRST_READ 2048u
+
+/* Continuation blocks of one object header. libhdf5 makes one for each time a header outgrows its
+** space, a handful in practice; a chain of a thousand is an attack or damage. */
+#define H5_OHDR_BLOCKS_MAX 1024u
+
+/* Body of one header message: the size field has 16 bits. */
+#define H5_MESSAGE_BYTES_MAX 65535u
+
+/* Bytes of one whole chunk. HDF5's own limit: chunk sizes are 32-bit in every libhdf5. */
+#define H5_CHUNK_BYTES_MAX 0xFFFFFFFFull
+
+/* Bytes of one chunk that must be decoded in memory. libhdf5's cache holds 1 MiB by default and
+** tools choose at most some hundred MiB; beyond 1 GiB two buffers of it would endanger the host. */
+#define H5_DECODE_BYTES_MAX (1ull << 30)
+
+/* Entries of the chunk table of a dataset that has no index in the file, since nothing in the file
+** then bounds them: 4 Mi entries are 96 MiB of table, and 64 Gi rows of one byte in 16 KiB chunks.
+** */
+#define H5_UNSTORED_CHUNKS_MAX (1ull << 22)
+
+/* Index entries a page in arrays that this library writes, as a power of two. 10 is libhdf5's own
+** default; arrays of other makers are read with the value in their header, up to the largest that
+** libhdf5 can have written. */
+#define H5_FARRAY_PAGE_BITS     10u
+#define H5_FARRAY_PAGE_BITS_MAX 32u
+
+/* Buffered bytes of a writer: the small structures of one flush of a store (some 40 KiB) become one
+** write. */
+#define H5_WRITER_BUFFER (256u * 1024u)
+
+#endif

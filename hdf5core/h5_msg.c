@@ -1,0 +1,94 @@
+/*
+ * h5_msg.c - the table of object header messages, and the rules for those that are not in it
+ *
+ * FORMAT   HDF5 spec: IV.A.2 "Data Object Header Messages". Flags: bit 1 means that the body is a
+ *          reference to a message stored elsewhere; bit 7 that a reader which does not know the
+ *          message must refuse the object. Bit 3 asks the same of those who edit the object, which
+ *          nobody here does.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "h5_msg.h"
+
+static const h5_msg_row rows[] = {
+    {H5_MSG_SPACE, "dataspace", 0, h5_msg_space_decode, NULL},
+    {H5_MSG_LINK_INFO, "link info", 0, h5_msg_link_info_decode, NULL},
+    {H5_MSG_TYPE, "datatype", 0, h5_msg_type_decode, NULL},
+    {H5_MSG_FILL_OLD, "old fill value", 0, h5_msg_fill_old_decode, NULL},
+    {H5_MSG_FILL, "fill value", 0, h5_msg_fill_decode, NULL},
+    {H5_MSG_LINK, "link", H5_ROW_MANY, h5_msg_link_decode, NULL},
+    {H5_MSG_EXTERNAL, "external data files", 0, NULL, "external data files"},
+    {H5_MSG_LAYOUT, "data layout", 0, h5_msg_layout_decode, NULL},
+    {H5_MSG_GROUP_INFO, "group info", 0, NULL, NULL},
+    {H5_MSG_FILTERS, "filter pipeline", 0, h5_msg_filters_decode, NULL},
+    {H5_MSG_ATTR, "attribute", H5_ROW_MANY, h5_msg_attr_decode, NULL},
+    {0x0D, "comment", 0, NULL, NULL},
+    {0x0E, "old modification time", 0, NULL, NULL},
+    {0x0F, "shared message table", 0, NULL, NULL},
+    {H5_MSG_SYMBOL_TABLE, "symbol table", 0, NULL, "symbol-table group"},
+    {0x12, "modification time", 0, NULL, NULL},
+    {0x13, "B-tree parameters", 0, NULL, NULL},
+    {0x14, "driver info", 0, NULL, "multi-file driver"},
+    {H5_MSG_ATTR_INFO, "attribute info", 0, h5_msg_attr_info_decode, NULL},
+    {0x16, "reference count", 0, NULL, NULL},
+    {0x17, "file space info", 0, NULL, NULL},
+    {0x18, "cache image", 0, NULL, "metadata cache image"},
+};
+
+static const h5_msg_row *find_row(uint16_t id)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].id == id)
+            return &rows[i];
+    return NULL;
+}
+
+int h5_msg_refused(const h5_msg *m, h5_error *err)
+{
+    const h5_msg_row *row = find_row(m->id);
+    if (row && row->refuse)
+        return h5_fail(err, H5_UNSUPPORTED, m->addr, "%s", row->refuse);
+    if (!row && m->flags & H5_MSG_FAIL_IF_UNKNOWN)
+        return h5_fail(err, H5_UNSUPPORTED, m->addr,
+                       "object header message %02x, which must be understood", m->id);
+    return H5_OK;
+}
+
+/* Of a dataset, data that are stored in an unreadable way are the data's trouble, not the object's.
+** */
+static int concerns_data_only(uint16_t id)
+{
+    return id == H5_MSG_EXTERNAL || id == H5_MSG_TYPE || id == H5_MSG_SPACE || id == H5_MSG_FILL ||
+           id == H5_MSG_FILL_OLD || id == H5_MSG_FILTERS;
+}
+
+int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *feature)
+{
+    h5_fail(&o->refuse, H5_UNSUPPORTED, addr, fmt, feature);
+    return H5_OK;
+}
+
+int h5_msg_decode(h5_object *o, const h5_msg *m, h5_error *err)
+{
+    const h5_msg_row *row = find_row(m->id);
+    if (row && row->refuse && concerns_data_only(m->id))
+        return h5_object_refuse(o, m->addr, "%s", row->refuse);
+    H5_TRY(h5_msg_refused(m, err));
+    if (!row || !row->decode)
+        return H5_OK;
+    if (!(row->flags & H5_ROW_MANY) && o->seen >> m->id & 1)
+        return h5_fail(err, H5_FORMAT, m->addr, "object header: a second %s message", row->name);
+    o->seen |= 1u << m->id;
+    if (m->flags & H5_MSG_SHARED && m->id != H5_MSG_ATTR) {
+        if (concerns_data_only(m->id))
+            return h5_object_refuse(o, m->addr, "shared %s message", row->name);
+        return h5_fail(err, H5_UNSUPPORTED, m->addr, "shared %s message", row->name);
+    }
+    return row->decode(o, m, err);
+}
+
+int h5_msg_short(const h5_msg *m, const char *what, h5_error *err)
+{
+    return h5_fail(err, H5_FORMAT, m->addr, "%s message: its %u bytes end too early", what,
+                   m->size);
+}

@@ -1,0 +1,62 @@
+/*
+ * h5_object.h - an opened object, for the message decoders and the readers of data
+ *
+ * Decoders fill the parts of a fresh h5_object; h5_object.c checks what must hold between them. A
+ * dataset that cannot be read still opens: `refuse` holds the reason, which every read of its
+ * values gives.
+ *
+ * OWNERSHIP  everything inside belongs to the object; names of links are in the arena, all other
+ *            bytes in the header's blocks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef H5_OBJECT_H
+#define H5_OBJECT_H
+
+#include "h5_ohdr.h"
+
+/* Chunk indexes, the specification's numbers for layout version 4. */
+enum {
+    H5_INDEX_SINGLE = 1,
+    H5_INDEX_IMPLICIT = 2,
+    H5_INDEX_FARRAY = 3,
+    H5_INDEX_EARRAY = 4,
+    H5_INDEX_BTREE2 = 5,
+    H5_INDEX_BTREE1 = 255 /* layout version 3, which has no number for it */
+};
+
+/* What the layout message says beyond h5_dataset_info. */
+typedef struct h5_layout {
+    unsigned dimensions; /* chunked: rank + 1 in the message */
+    uint64_t element;    /* chunked: last chunk dimension, the element size */
+    uint8_t index;       /* chunked: H5_INDEX_ */
+    uint8_t page_bits;   /* fixed array */
+    h5_chunk single;     /* single chunk, filtered: size and mask */
+    int single_filtered;
+    int raw_edges;          /* filters skip partly filled chunks at the edges */
+    const uint8_t *compact; /* compact: the data */
+    size_t compact_bytes;
+} h5_layout;
+
+struct h5_object {
+    int kind;
+    h5_ohdr oh;
+    h5_arena arena;
+    uint32_t seen; /* bit per message id below 32 that was decoded */
+
+    h5_link *link;
+    size_t nlink, link_cap;
+    h5_attr *attr;
+    size_t nattr, attr_cap;
+
+    h5_dataset_info info;
+    h5_layout layout;
+    const uint8_t *fill; /* one element in the file's byte order; NULL = zeros */
+    size_t fill_bytes;
+    h5_error refuse; /* code H5_OK, or why the values of this dataset cannot be read */
+};
+
+/* Notes the first reason why the values cannot be read; the object itself stays good. */
+int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *feature);
+
+#endif

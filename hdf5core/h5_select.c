@@ -1,0 +1,58 @@
+/*
+ * h5_select.c - hyperslab arithmetic: the contiguous runs that two boxes have in common
+ *
+ * TESTS    t_h5_select.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "h5_select.h"
+
+void h5_runs_init(h5_runs *r, int rank, const uint64_t *count, const uint64_t *src_dims,
+                  const uint64_t *src_start, const uint64_t *dst_dims, const uint64_t *dst_start)
+{
+    uint64_t src_step = 1, dst_step = 1;
+    int whole =
+        1; // all faster dimensions are taken entirely on both sides: this one still extends the run
+    r->run = 1;
+    r->n = 1;
+    r->src = r->dst = 0;
+    r->rank = 0;
+    for (int i = rank; i-- > 0;) {
+        if (whole) {
+            r->run *= count[i];
+        } else {
+            r->n *= count[i];
+            r->count[i] = count[i];
+            r->pos[i] = 0;
+            r->src_step[i] = src_step;
+            r->dst_step[i] = dst_step;
+            r->rank = r->rank ? r->rank : i + 1;
+        }
+        whole = whole && count[i] == src_dims[i] && count[i] == dst_dims[i];
+        r->src += src_start[i] * src_step;
+        r->dst += dst_start[i] * dst_step;
+        src_step *= src_dims[i];
+        dst_step *= dst_dims[i];
+    }
+    if (r->run == 0)
+        r->n = 0;
+}
+
+int h5_runs_next(h5_runs *r, uint64_t *src, uint64_t *dst)
+{
+    if (r->n == 0)
+        return 0;
+    *src = r->src;
+    *dst = r->dst;
+    r->n--;
+    for (int i = r->rank; i-- > 0;) {
+        r->src += r->src_step[i];
+        r->dst += r->dst_step[i];
+        if (++r->pos[i] < r->count[i])
+            break;
+        r->src -= r->src_step[i] * r->count[i];
+        r->dst -= r->dst_step[i] * r->count[i];
+        r->pos[i] = 0;
+    }
+    return 1;
+}

@@ -1,0 +1,90 @@
+/*
+ * h5_superblock.c - the 48 bytes at the start of a file that say where everything else is
+ *
+ * FORMAT   HDF5 spec: II.A "Format Signature and Superblock", versions 2 and 3 (they differ in the
+ *          meaning of the flags)
+ *   offset  size  field
+ *   0       8     signature "\211HDF\r\n\032\n"
+ *   8       1     version, 2 or 3
+ *   9       1     size of offsets, 8
+ *   10      1     size of lengths, 8
+ *   11      1     flags: version 3 keeps marks of running writers there; written as 0, ignored in
+ *           reading, since an
+ *                 append-only reader sees what the checksums cover and nothing else
+ *   12      8     base address, 0
+ *   20      8     address of the superblock extension, undefined = none
+ *   28      8     end-of-file address
+ *   36      8     address of the root group's object header
+ *   44      4     lookup3 of the 44 bytes before
+ *
+ * ERRORS   H5_FORMAT no signature, bad checksum, root outside; H5_UNSUPPORTED versions 0 and 1,
+ *          other sizes, user blocks
+ * TESTS    t_h5_superblock.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <inttypes.h>
+
+#include "h5_file.h"
+#include "h5_sum.h"
+
+static const uint8_t signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+
+void h5_superblock_pack(uint64_t root, uint64_t eof, uint8_t out[H5_SUPERBLOCK_BYTES])
+{
+    memset(out, 0, H5_SUPERBLOCK_BYTES);
+    memcpy(out, signature, sizeof signature);
+    out[8] = 2;
+    out[9] = 8;
+    out[10] = 8;
+    h5_set64(out + 20, H5_UNDEF);
+    h5_set64(out + 28, eof);
+    h5_set64(out + 36, root);
+    h5_set32(out + 44, h5_lookup3(out, 44, 0));
+}
+
+int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err)
+{
+    h5_cur c = h5_cur_on(in, H5_SUPERBLOCK_BYTES);
+    h5_superblock s;
+    if (memcmp(h5_cur_take(&c, sizeof signature), signature, sizeof signature) != 0)
+        return h5_fail(err, H5_FORMAT, 0, "superblock: no HDF5 signature");
+    s.version = h5_cur_u8(&c);
+    if (s.version < 2)
+        return h5_fail(err, H5_UNSUPPORTED, 8, "superblock version %u", s.version);
+    // The checksum comes first: a torn or damaged superblock must not pass for an unsupported one.
+    if (s.version <= 3)
+        H5_TRY(h5_sum_check(in, H5_SUPERBLOCK_BYTES, "superblock", 0, err));
+    else
+        return h5_fail(err, H5_UNSUPPORTED, 8, "superblock version %u", s.version);
+    unsigned offsets = h5_cur_u8(&c), lengths = h5_cur_u8(&c);
+    if (offsets != 8 || lengths != 8)
+        return h5_fail(err, H5_UNSUPPORTED, 9, "superblock: offsets of %u and lengths of %u bytes",
+                       offsets, lengths);
+    s.flags = h5_cur_u8(&c);
+    uint64_t base = h5_cur_u64(&c);
+    if (base != 0)
+        return h5_fail(err, H5_UNSUPPORTED, 12, "superblock: base address %" PRIu64, base);
+    s.extension = h5_cur_u64(&c);
+    s.eof = h5_cur_u64(&c);
+    s.root = h5_cur_u64(&c);
+    if (s.eof < H5_SUPERBLOCK_BYTES)
+        return h5_fail(err, H5_FORMAT, 28, "superblock: end of file %" PRIu64 " lies inside it",
+                       s.eof);
+    if (s.root >= s.eof)
+        return h5_fail(err, H5_FORMAT, 36,
+                       "superblock: root at %" PRIu64 ", end of file at %" PRIu64, s.root, s.eof);
+    *out = s;
+    return H5_OK;
+}
+
+int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, uint64_t *eof,
+                         h5_error *err)
+{
+    h5_superblock s;
+    *root = *eof = 0;
+    H5_TRY(h5_superblock_parse(in, &s, err));
+    *root = s.root;
+    *eof = s.eof;
+    return H5_OK;
+}

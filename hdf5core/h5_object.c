@@ -138,7 +138,7 @@ int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err)
     for (;;) {
         p += strspn(p, "/");
         size_t n = strcspn(p, "/");
-        uint64_t addr;
+        uint64_t addr = H5_UNDEF;
         if (n == 0)
             break;
         int rc = find_member(o, path, p, n, &addr, err);

@@ -40,15 +40,43 @@ static unsigned detect(void)
         return 0;
     have = VEC_CPU_AVX2;
     if ((state & zmm) == zmm && (b & wide) == wide)
-        have |= VEC_CPU_AVX512;
+        have |= VEC_CPU_AVX512 | (c & bit_AVX512VNNI ? VEC_CPU_VNNI : 0);
     return have;
 }
 
 #elif defined(__aarch64__)
 
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+
+static int has_dotprod(void)
+{
+    int yes = 0;
+    size_t n = sizeof yes;
+
+    return sysctlbyname("hw.optional.arm.FEAT_DotProd", &yes, &n, NULL, 0) == 0 && yes;
+}
+
+#elif defined(__linux__)
+#include <sys/auxv.h>
+
+static int has_dotprod(void)
+{
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+}
+
+#else
+
+static int has_dotprod(void)
+{
+    return 0;
+}
+
+#endif
+
 static unsigned detect(void)
 {
-    return VEC_CPU_NEON;
+    return VEC_CPU_NEON | (has_dotprod() ? VEC_CPU_DOTPROD : 0);
 }
 
 #else
@@ -85,8 +113,12 @@ unsigned vec_cpu_features(void)
     if (listed(off, "avx2"))
         have &= ~(unsigned)VEC_CPU_AVX2;
     if (listed(off, "avx512"))
-        have &= ~(unsigned)VEC_CPU_AVX512;
+        have &= ~(unsigned)(VEC_CPU_AVX512 | VEC_CPU_VNNI);
+    if (listed(off, "avx512vnni"))
+        have &= ~(unsigned)VEC_CPU_VNNI;
     if (listed(off, "neon"))
-        have &= ~(unsigned)VEC_CPU_NEON;
+        have &= ~(unsigned)(VEC_CPU_NEON | VEC_CPU_DOTPROD);
+    if (listed(off, "dotprod"))
+        have &= ~(unsigned)VEC_CPU_DOTPROD;
     return have;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "vec_cpu.h"
+#include "vec_plane.h"
 
 #define LEVELS_MAX 3
 
@@ -42,9 +43,8 @@ static void build(void)
 #elif defined(__aarch64__)
     if (have & VEC_CPU_NEON)
         add_level(vec_kern_fill_neon);
-#else
-    (void)have;
 #endif
+    vec_plane_kern_init(have);
 }
 
 void vec_init(void)

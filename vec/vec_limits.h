@@ -25,4 +25,8 @@
 /* Distinct terms of one query: each holds a cursor of about 1 KiB while a source is searched. */
 #define VEC_QUERY_TERMS_MAX  65536
 
+/* Dimensions of a search over planes: the product of 8-bit row codes and query codes must fit 32
+ * bits, and query codes should not get shorter than the rows'. */
+#define VEC_PLANE_DIM_MAX 65536
+
 #endif

@@ -1,0 +1,86 @@
+/*
+ * vec_plane.h - what a prepared query is, and the two kernels that read records with it
+ *
+ * A record holds the direction of its row as 8-bit codes; the query is prepared once as codes of up
+ * to 14 bits. The dots kernel gives the exact integer product of the two, the lows kernel turns it
+ * into a lower bound on the distance that vec_distance will compute. Why the bound holds is proven
+ * in vec_plane.c, where the record is laid out.
+ *
+ * Kernel contract as in vec.h: cannot fail, no allocation, any alignment, any n. On top of it, here
+ * every level gives the same bits: dots is exact, lows rounds after each step and fuses none.
+ *
+ * THREADS  the tables are written once by vec_init, then constant; a prepared query is only read
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef VEC_PLANE_H
+#define VEC_PLANE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Record: 16 bytes of header, then the codes. */
+#define VEC_PLANE_NORM    0
+#define VEC_PLANE_INVERSE 4
+#define VEC_PLANE_COS     8
+#define VEC_PLANE_SIN     12
+#define VEC_PLANE_CODES   16
+
+/* Codes are padded to a multiple of this in a record ... */
+#define VEC_PLANE_PAD       16
+/* ... and of this in a prepared query, so that the widest kernel reads it without a mask. */
+#define VEC_PLANE_QUERY_PAD 64
+
+/* Query codes have at most 14 bits with their sign: then their error is a hundredth of the row's. */
+#define VEC_PLANE_QUERY_MAX 8191
+
+/* Roundings that the lows kernel answers for; derived in vec_plane.c. */
+#define VEC_PLANE_ROOT 0x1p-19f /* added below the root */
+#define VEC_PLANE_NEAR 0x1p-20f /* closer than this to the row's own angle counts as within */
+#define VEC_PLANE_FLAT 0x1p-18f /* L2, times the sum of the squared norms */
+
+typedef struct vec_plane_query {
+    int metric;
+    size_t dim;
+    size_t codes;    /* of a record: dim, padded */
+    int16_t *code;   /* q, zero from dim to a multiple of VEC_PLANE_QUERY_PAD, as are hi and lo */
+    int8_t *hi, *lo; /* the same in two halves: q = 128 * hi + lo */
+    uint32_t bias;   /* 128 * sum of q, modulo 2^32 */
+    float inverse;   /* 1 / |q|; 0 when q is zero */
+    float slack;     /* added to the bound on the cosine */
+    float norm;      /* of the query */
+    float scale;     /* cosine: 1, or 0 for a zero query; inner product: norm */
+    float least;     /* the formula holds for row norms from least ... */
+    float most;      /* ... to most; outside nothing is known */
+    float at_zero;   /* the bound of a zero vector */
+    float shrink;    /* L2: factor a little below 1 */
+} vec_plane_query;
+
+/* out[i] = sum of (code[j] - 128) * q[j] over all j, for the records at rows[0..n-1]. */
+typedef void (*vec_plane_dots_fn)(const vec_plane_query *q, const uint8_t *const *rows, size_t n,
+                                  int32_t *out);
+/* low[i] = a number that no distance of that row undercuts, +infinity for a row without a vector,
+ * never NaN. Returns the least of them, +infinity for n = 0. */
+typedef float (*vec_plane_lows_fn)(const vec_plane_query *q, const uint8_t *const *rows,
+                                   const int32_t *dots, size_t n, float *low);
+
+typedef struct vec_plane_kernels {
+    const char *level; /* "scalar", "avx2", "avx512", "avx512vnni", "neon", "dotprod" */
+    vec_plane_dots_fn dots;
+    vec_plane_lows_fn lows;
+} vec_plane_kernels;
+
+/* Called by vec_init: builds one table a level. features: bits of vec_cpu.h. */
+void vec_plane_kern_init(unsigned features);
+const vec_plane_kernels *vec_plane_kern(void);                   /* the table in use */
+const vec_plane_kernels *vec_plane_kern_level(const char *name); /* NULL: not here */
+/* Names of the levels there are, for tests: 0 is the first; NULL past the last. */
+const char *vec_plane_kern_name(size_t i);
+
+/* Bytes of scratch that vec_plane_prepare needs; 0 when dim is beyond VEC_PLANE_DIM_MAX. */
+size_t vec_plane_scratch(size_t dim);
+/* Prepares a finite query. scratch must outlive q. */
+void vec_plane_prepare(int metric, const float *query, float norm, size_t dim, void *scratch,
+                       vec_plane_query *q);
+
+#endif

@@ -55,7 +55,7 @@ int h5_pipeline_check(const h5_pipeline *p, h5_error *err)
         const h5_filter *f = &p->filter[i];
         const h5_filter_row *row;
         H5_TRY(find_row(f, &row, err));
-        if (f->nvalue < row->nvalue || f->nvalue > sizeof f->value / sizeof *f->value)
+        if (f->nvalue < row->nvalue || f->nvalue > H5_FILTER_VALUES_MAX)
             return h5_fail(err, H5_MISUSE, H5_UNDEF, "filter %s: %u client values", row->name,
                            (unsigned)f->nvalue);
     }
@@ -117,8 +117,10 @@ done:
 uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n)
 {
     for (int i = p->n; i-- > 0;) {
-        const h5_filter_row *row = mask >> i & 1 ? NULL : h5_filter_find(p->filter[i].id);
-        if (row && (!h5_mul_fits(n, row->expansion, &n) || !h5_add_fits(n, 64, &n)))
+        const h5_filter_row *row = h5_filter_find(p->filter[i].id);
+        if (mask >> i & 1)
+            continue;
+        if (!row || !h5_mul_fits(n, row->expansion, &n) || !h5_add_fits(n, 64, &n))
             return UINT64_MAX;
     }
     return n;

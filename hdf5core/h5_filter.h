@@ -38,7 +38,7 @@ const h5_filter_row *h5_filter_find(uint16_t id);
 ** or H5_MISUSE. */
 int h5_pipeline_check(const h5_pipeline *p, h5_error *err);
 
-/* The most bytes that n stored bytes can decode into under mask; UINT64_MAX when that does not fit.
+/* The most bytes that n stored bytes can decode into under mask; UINT64_MAX when that is unknown.
 ** */
 uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n);
 

@@ -8,7 +8,8 @@
  *           name | values 4 each
  *     Version 1 pads the name to 8 bytes and an odd number of values with 4.
  *
- * ERRORS   H5_FORMAT; H5_LIMIT more filters or client values than h5_pipeline holds
+ * ERRORS   H5_FORMAT. More filters or values than h5_pipeline holds: noted in the object as
+ *          unreadable.
  * TESTS    t_h5_msg.c
  *
  * SPDX-License-Identifier: MIT
@@ -16,8 +17,7 @@
 #include "h5_filter.h"
 #include "h5_msg.h"
 
-enum { VALUES_MAX = sizeof((h5_filter){0}.value) / sizeof(uint32_t) };
-
+/* More client values than h5_filter holds are passed over; f->nvalue is their true number. */
 static int parse_filter(const h5_msg *m, h5_cur *c, unsigned version, h5_filter *f, h5_error *err)
 {
     f->id = h5_cur_u16(c);
@@ -27,11 +27,11 @@ static int parse_filter(const h5_msg *m, h5_cur *c, unsigned version, h5_filter 
     if (version == 1)
         name = (name + 7) / 8 * 8;
     h5_cur_take(c, name);
-    if (!c->bad && f->nvalue > VALUES_MAX)
-        return h5_fail(err, H5_LIMIT, m->addr, "filter %u: %u client values, h5_filter holds %d",
-                       f->id, (unsigned)f->nvalue, (int)VALUES_MAX);
-    for (uint32_t i = 0; i < f->nvalue && !c->bad; i++)
-        f->value[i] = h5_cur_u32(c);
+    for (uint32_t i = 0; i < f->nvalue && !c->bad; i++) {
+        uint32_t v = h5_cur_u32(c);
+        if (i < H5_FILTER_VALUES_MAX)
+            f->value[i] = v;
+    }
     if (version == 1 && f->nvalue % 2)
         h5_cur_take(c, 4);
     return c->bad ? h5_msg_short(m, "filter pipeline", err) : H5_OK;
@@ -49,11 +49,14 @@ int h5_msg_filters_decode(h5_object *o, const h5_msg *m, h5_error *err)
     if (version != 1 && version != 2)
         return h5_fail(err, H5_FORMAT, m->addr, "filter pipeline message: version %u", version);
     if (n > H5_FILTERS_MAX)
-        return h5_fail(err, H5_LIMIT, m->addr,
-                       "filter pipeline message: %u filters, H5_FILTERS_MAX = %d", n,
-                       H5_FILTERS_MAX);
-    for (unsigned i = 0; i < n; i++)
+        return h5_object_refuse(o, m->addr, "%s", "more filters than H5_FILTERS_MAX");
+    for (unsigned i = 0; i < n; i++) {
         H5_TRY(parse_filter(m, &c, version, &p->filter[i], err));
+        if (p->filter[i].nvalue > H5_FILTER_VALUES_MAX) {
+            p->filter[i].nvalue = H5_FILTER_VALUES_MAX;
+            h5_object_refuse(o, m->addr, "%s", "more client values than H5_FILTER_VALUES_MAX");
+        }
+    }
     p->n = (int)n;
     return H5_OK;
 }

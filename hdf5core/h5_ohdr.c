@@ -85,7 +85,7 @@ static int keep_block(h5_ohdr *oh, uint8_t *block, h5_error *err)
 /* Reads the first block: a fixed number of bytes, and again when they were not enough. */
 static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, uint8_t **block, h5_error *err)
 {
-    uint64_t whole, addr = oh->addr;
+    uint64_t whole = 0, addr = oh->addr;
     H5_TRY(h5_file_inside(f, addr, 4, "object header", err));
     uint64_t n = f->eof - addr < H5_OHDR_FIRST_READ ? f->eof - addr : H5_OHDR_FIRST_READ;
     H5_TRY(h5_file_load(f, addr, n, "object header", block, err));

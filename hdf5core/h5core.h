@@ -163,7 +163,8 @@ int h5_type_number(char kind, uint32_t size, h5_type *out);
 
 /* -------------------------------------------------------------------------------------- filters */
 
-#define H5_FILTERS_MAX 8
+#define H5_FILTERS_MAX       8
+#define H5_FILTER_VALUES_MAX 32
 enum { H5_FILTER_DEFLATE = 1, H5_FILTER_SHUFFLE = 2, H5_FILTER_ZSTD = 32015 };
 
 /* A filter pipeline in the order in which encoding applies it. */
@@ -171,7 +172,7 @@ typedef struct h5_filter {
     uint16_t id;
     uint16_t flags;  /* bit 0: optional */
     uint32_t nvalue; /* client data: deflate level; shuffle element size; zstd level */
-    uint32_t value[8];
+    uint32_t value[H5_FILTER_VALUES_MAX];
 } h5_filter;
 
 typedef struct h5_pipeline {

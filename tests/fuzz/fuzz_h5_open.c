@@ -1,0 +1,131 @@
+/*
+ * fuzz_h5_open.c - any bytes as an HDF5 file: everything that can be read of it is read
+ *
+ * One input is one file. Whatever it says, every call must come back with a documented code,
+ * without a crash, a leak or an allocation out of proportion. The walk is bounded in objects and
+ * bytes, so that a group that contains itself ends and each input is quick.
+ *
+ *     clang -fsanitize=fuzzer,address,undefined -Ihdf5core tests/fuzz/fuzz_h5_open.c
+ *       hdf5core/h5_*.c
+ *
+ * Without libFuzzer it is linked with driver.c, which feeds it files.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "h5core.h"
+
+enum { OBJECTS_MAX = 500, DEPTH_MAX = 12, READ_MAX = 4 << 20 };
+
+typedef struct walk {
+    h5_file *f;
+    int objects;
+    size_t budget; /* bytes that may still be read */
+} walk;
+
+/* A result that is none of the documented codes is a fault. */
+static int known(int rc)
+{
+    if (rc > H5_OK || rc < H5_LIMIT)
+        abort();
+    return rc;
+}
+
+/* Reads count elements in each dimension from start, when the budget allows. */
+static void read_box(walk *w, const h5_object *o, const uint64_t *start, const uint64_t *count)
+{
+    const h5_dataset_info *d = h5_object_dataset(o);
+    uint64_t n = d->type.size;
+    for (int i = 0; i < d->rank; i++) {
+        if (count[i] && n > w->budget / count[i])
+            return;
+        n *= count[i];
+    }
+    if (n > w->budget)
+        return;
+    w->budget -= (size_t)n;
+    void *buf = malloc(n ? n : 1);
+    if (!buf)
+        return;
+    h5_error err;
+    h5_error_clear(&err);
+    known(h5_dataset_read(w->f, o, start, count, buf, (size_t)n, &err));
+    free(buf);
+}
+
+static void read_dataset(walk *w, const h5_object *o)
+{
+    const h5_dataset_info *d = h5_object_dataset(o);
+    uint64_t zero[H5_RANK_MAX] = {0}, start[H5_RANK_MAX], count[H5_RANK_MAX];
+    h5_chunk *chunks;
+    size_t n;
+    h5_error err;
+    h5_error_clear(&err);
+    known(h5_dataset_chunks(w->f, o, &chunks, &n, &err));
+    h5_free(chunks);
+    read_box(w, o, zero, d->dims);
+    for (int i = 0; i < d->rank; i++) {
+        start[i] = d->dims[i] / 2;
+        count[i] = d->dims[i] - start[i] < 3 ? d->dims[i] - start[i] : 3;
+    }
+    read_box(w, o, start, count);
+}
+
+static void read_attrs(const h5_object *o)
+{
+    const h5_attr *attrs;
+    size_t n = h5_object_attrs(o, &attrs);
+    for (size_t i = 0; i < n; i++) {
+        int64_t v;
+        double r;
+        char *s;
+        h5_error err;
+        h5_error_clear(&err);
+        known(h5_attr_int(o, attrs[i].name, &v, &err));
+        known(h5_attr_real(o, attrs[i].name, &r, &err));
+        known(h5_attr_text(o, attrs[i].name, &s, &err));
+        h5_free(s);
+    }
+}
+
+static void visit(walk *w, uint64_t addr, int depth)
+{
+    h5_object *o;
+    h5_error err;
+    const h5_link *links;
+    h5_error_clear(&err);
+    if (depth > DEPTH_MAX || w->objects++ > OBJECTS_MAX)
+        return;
+    if (known(h5_object_open(w->f, addr, &o, &err)) != H5_OK)
+        return;
+    read_attrs(o);
+    if (h5_object_kind(o) == H5_KIND_DATASET)
+        read_dataset(w, o);
+    size_t n = h5_object_links(o, &links);
+    for (size_t i = 0; i < n; i++)
+        visit(w, links[i].addr, depth + 1);
+    h5_object_close(o);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    h5_io *io;
+    h5_error err;
+    walk w = {.budget = READ_MAX};
+    h5_error_clear(&err);
+    if (h5_io_memory(data, size, &io, &err) != H5_OK)
+        return 0;
+    if (known(h5_file_open(io, &w.f, &err)) == H5_OK) {
+        h5_object *o;
+        visit(&w, h5_file_root(w.f), 0);
+        if (known(h5_object_find(w.f, "/memory/embedding", &o, &err)) == H5_OK)
+            h5_object_close(o);
+        h5_file_close(w.f);
+    }
+    io->close(io);
+    return 0;
+}

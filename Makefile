@@ -136,7 +136,8 @@ $(B)/bench/bench: $(call objects,bench)
 demo: need-demo all
 	@sh sql/demo.sh
 
-RUN = $(PYTHON) tests/run --build $(B) --cc "$(CC)" --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") $(if $(J),-j $(J))
+RUN = $(PYTHON) tests/run --build $(B) --cc "$(CC)" --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") \
+	$(if $(J),-j $(J))
 
 test: need-test all
 	@$(MAKE) --no-print-directory units

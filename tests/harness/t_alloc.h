@@ -1,9 +1,9 @@
 /*
- * t_alloc.h - an allocator that counts, fails the k-th request on demand, and knows what was not released.
+ * t_alloc.h - an allocator that counts, fails the k-th request, and knows what was not released.
  *
- * The three functions have the shape of the libraries' allocator hooks (h5_allocator, vec_allocator), with a t_alloc
- * as their context. A test repeats a call with fail_at 1, 2, 3, ... until it succeeds without reaching the failure;
- * t_alloc_live must be back at its start each time.
+ * The three functions have the shape of the libraries' allocator hooks (h5_allocator,
+ * vec_allocator), with a t_alloc as their context. A test repeats a call with fail_at 1, 2, 3, ...
+ * until it succeeds without reaching the failure; `live` must be back at its start each time.
  *
  *     t_alloc a = {0};
  *     h5_allocator hook = {t_alloc_get, t_alloc_resize, t_alloc_release, &a};

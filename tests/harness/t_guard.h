@@ -1,7 +1,8 @@
 /*
- * t_guard.h - buffers that end at an unmapped page, so that reading one byte too far dies in any build.
+ * t_guard.h - buffers that end at an unmapped page: one byte too far dies in any build.
  *
- * OWNERSHIP   t_guard_new hands over, t_guard_free takes back. A request that cannot be met ends the test program.
+ * OWNERSHIP   t_guard_new hands over, t_guard_free takes back.
+ * ERRORS      a request that cannot be met ends the test program.
  *
  * SPDX-License-Identifier: MIT
  */

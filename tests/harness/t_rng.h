@@ -1,9 +1,9 @@
 /*
  * t_rng.h - seeded random numbers for property tests (splitmix64).
  *
- * The seed comes from the environment variable T_SEED if set, else from the test, so that a run repeats. A test that
- * fails shows it when its first act is t_rng_start: the line `# seed N` goes into the program's output, which the
- * runner prints with a failure.
+ * The seed comes from the environment variable T_SEED if set, else from the test, so that a run
+ * repeats. A test whose first act is t_rng_start shows it when it fails: the line `# seed N` goes
+ * into the program's output, which the runner prints with a failure.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -146,7 +146,7 @@ def clang_format():
         pytest.skip("no clang-format on PATH")
     version = subprocess.run([exe, "--version"], text=True, capture_output=True).stdout
     if f"version {CLANG_FORMAT}." not in version:
-        pytest.skip(f"layout is that of clang-format {CLANG_FORMAT}; versions differ in details; here: {version.strip()}")
+        pytest.skip(f"layout is that of clang-format {CLANG_FORMAT}, here is {version.strip()}")
     return exe
 
 

@@ -1,5 +1,5 @@
 /*
- * t_harness.c - the test helpers themselves: the allocator fails when told, the guard page kills, the seed repeats.
+ * t_harness.c - the test helpers: the allocator fails when told, the guard kills, seeds repeat.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -29,7 +29,7 @@ def packaged_model():
 
 
 def read_safetensors(path):
-    """The tensors of a .safetensors file: u64 header length, JSON header, raw little-endian data."""
+    """The tensors of a .safetensors file: u64 header length, JSON header, raw data."""
     raw = path.read_bytes()
     head_len = int.from_bytes(raw[:8], "little")
     head = json.loads(raw[8 : 8 + head_len])
@@ -88,7 +88,7 @@ class MiniLM:
         self.vocabulary = {word: number for number, word in enumerate(words) if word}
 
     def pieces(self, word):
-        """Greedy longest match from the left; a word that cannot be covered is one unknown token."""
+        """Greedy longest match from the left; no cover, one unknown token."""
         ids, start = [], 0
         while start < len(word):
             for end in range(len(word), start, -1):

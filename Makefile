@@ -55,10 +55,13 @@ OBJ_st   := $(call objects,ext/store)
 OBJ_sql  := $(call objects,ext/sql)
 OBJ_core := $(patsubst $(B)/%,$(B)/core/%,$(OBJ_sql))
 OBJ_har  := $(call objects,tests/harness)
+HARNESS  := $(B)/libharness.a
 ARCHIVES := $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/t_*.c))
+TOOLS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*/*_tool.c tests/fuzz/fuzz_*.c))
 TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
-OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(call objects,bench)
+OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(TOOLS:=.o) \
+	    $(call objects,bench)
 
 .PHONY: all libs demo test test-asan test-tsan lint bench bench-peers neon static clean help units module \
         need-build need-demo need-test need-bench FORCE
@@ -68,7 +71,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(U
 all: libs $(if $(OBJ_sql),$(MODULE))
 libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
-units: $(UNITS)
+units: $(UNITS) $(TOOLS)
 
 # ---- what a build needs (each probe is quick and silent where all is there)
 
@@ -103,7 +106,8 @@ $(B)/bench/%.o: bench/%.c $(B)/flags
 $(B)/libh5core.a: $(OBJ_h5)
 $(B)/libvec.a: $(OBJ_vec)
 $(B)/libstore.a: $(OBJ_st)
-$(ARCHIVES): $(B)/flags
+$(HARNESS): $(OBJ_har)
+$(ARCHIVES) $(HARNESS): $(B)/flags
 	@mkdir -p $(@D); $(AR) rcs $@.$$$$ $(filter %.o,$^) && mv $@.$$$$ $@
 
 $(B)/$(MODULE): $(OBJ_sql) $(ARCHIVES)
@@ -114,15 +118,20 @@ $(MODULE): $(B)/$(MODULE) FORCE
 
 # Unit programs, each with the layers that its name allows: t_h5_*.c and t_vec_*.c with their library alone, t_sql_*.c
 # with the SQL layer as a host links it (compiled with SQLITE_CORE, next to SQLite), the others with all libraries.
+# Programs that pytest runs: *_tool.c, and the fuzz targets with their driver.
 link = @echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $(filter %.o %.a,$^) $(1) -lcmocka $(LIBS) && mv $@.$$$$ $@
 
-$(B)/tests/unit/t_h5_%: $(B)/tests/unit/t_h5_%.o $(OBJ_har) $(B)/libh5core.a
+$(B)/tests/unit/t_h5_%: $(B)/tests/unit/t_h5_%.o $(HARNESS) $(B)/libh5core.a
 	$(call link)
-$(B)/tests/unit/t_vec_%: $(B)/tests/unit/t_vec_%.o $(OBJ_har) $(B)/libvec.a
+$(B)/tests/unit/t_vec_%: $(B)/tests/unit/t_vec_%.o $(HARNESS) $(B)/libvec.a
 	$(call link)
-$(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(OBJ_har) $(OBJ_core) $(ARCHIVES)
+$(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(HARNESS) $(OBJ_core) $(ARCHIVES)
 	$(call link,-lsqlite3)
-$(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(OBJ_har) $(ARCHIVES)
+$(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(HARNESS) $(ARCHIVES)
+	$(call link)
+$(B)/tests/%_tool: $(B)/tests/%_tool.o $(HARNESS) $(ARCHIVES)
+	$(call link)
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/driver.o $(HARNESS) $(ARCHIVES)
 	$(call link)
 
 # --no-as-needed: sqlite-vec leaves sqrtf to its host

@@ -17,9 +17,9 @@ enum {
     VEC_CPU_DOTPROD = 16 /* the 8-bit dot products of Armv8.2 */
 };
 
-/* The bits above that hold, without those named in the environment variable VEC_DISABLE (avx2, avx512,
- * avx512vnni, neon, dotprod). Disabling AVX2 leaves AVX-512 as it is; disabling AVX-512 takes VNNI
- * along, and NEON the dot products. */
+/* The bits above that hold, without those named in the environment variable VEC_DISABLE (avx2,
+ * avx512, avx512vnni, neon, dotprod). Disabling AVX2 leaves AVX-512 as it is; disabling AVX-512
+ * takes VNNI along, and NEON the dot products. */
 unsigned vec_cpu_features(void);
 
 #endif

@@ -77,7 +77,7 @@ static int stopped(vec_near *s, size_t cost, size_t limit)
     return s->a.stop && s->a.stop(s->a.ctx);
 }
 
-/* -------------------------------------------------------------------------------------- the heaps */
+/* ------------------------------------------------------------------------------------ the heaps */
 
 static void group_sink(group *g, size_t n, size_t i)
 {
@@ -128,7 +128,7 @@ static vec_hit hit_pop(vec_near *s)
     return top;
 }
 
-/* ----------------------------------------------------------------------------------- the first pass */
+/* ------------------------------------------------------------------------------- the first pass */
 
 static void add_group(vec_near *s, float least, uint64_t row, unsigned n, size_t answer)
 {
@@ -165,12 +165,18 @@ static float bound_rows(vec_near *s, const uint8_t *record, size_t stride, uint6
     return least;
 }
 
-/* No bounds: everything will be looked at. */
-static float leave_open(vec_near *s, uint64_t mask, unsigned n)
+/* No bounds: every row that has a vector will be looked at. */
+static float leave_open(vec_near *s, const uint8_t *record, size_t stride, uint64_t mask,
+                        unsigned n)
 {
-    for (unsigned i = 0; i < n; i++)
-        s->low[s->nslot + i] = mask >> i & 1 ? -INFINITY : INFINITY;
-    return -INFINITY;
+    float least = INFINITY, *low = s->low + s->nslot;
+
+    for (unsigned i = 0; i < n; i++) {
+        low[i] = INFINITY;
+        if (mask >> i & 1 && vec_plane_has_vector(record + i * stride))
+            least = low[i] = -INFINITY;
+    }
+    return least;
 }
 
 static int scan_planes(vec_near *s, int all)
@@ -186,8 +192,9 @@ static int scan_planes(vec_near *s, int all)
             uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, row, n) : vec_bits_low(n);
 
             if (mask) {
-                float least = all ? leave_open(s, mask, n)
-                                  : bound_rows(s, x->records + i * stride, stride, mask, n);
+                const uint8_t *records = x->records + i * stride;
+                float least = all ? leave_open(s, records, stride, mask, n)
+                                  : bound_rows(s, records, stride, mask, n);
 
                 s->rows += vec_bits_popcount(mask);
                 add_group(s, least, row, n, NONE);
@@ -245,7 +252,7 @@ static int scan_exact(vec_near *s)
     return VEC_OK;
 }
 
-/* ------------------------------------------------------------------------------- looking at rows */
+/* ------------------------------------------------------------------------------ looking at rows */
 
 /* The distance of row i of the group; NaN when it has no vector. */
 static int look(vec_near *s, const group *g, unsigned i, double *key)
@@ -345,7 +352,7 @@ static int look_at_all(vec_near *s)
     return vec_rank_new(hits, n, &s->rank);
 }
 
-/* ------------------------------------------------------------------------------------ the interface */
+/* -------------------------------------------------------------------------------- the interface */
 
 static int check(const vec_near_args *a)
 {

@@ -15,37 +15,41 @@
  * BOUND     Only angles are quantised. Let x be the row, q the query, c and d their codes. On the
  *   unit sphere the triangle inequality holds:
  *       angle(x, q) >= angle(c, d) - angle(x, c) - angle(q, d).
- *   With P = cos angle(c, d) = c.d / (|c||d|), an exact integer over two known lengths, and
- *   A = cos, B = sin of angle(x, c), the cosine of angle(x, q) is, while P < A, at most
- *       U = A P + B sqrt(1 - P^2) + T,      T = angle(q, d),
- *   since cos(y - T) <= cos(y) + T; and if P >= A, at most 1. (The bound is far closer than that of
- *   Cauchy and Schwarz where it matters: near the query the root is small.) From U follow
+ *   P = cos angle(c, d) = c.d / (|c||d|) is an exact integer over two known lengths. With A and B
+ *   the cosine and sine of angle(x, c), and T = angle(q, d), the cosine of angle(x, q) is at most
+ *       U = A P + B sqrt(1 - P^2) + T      while P < A,
+ *   since cos(y - T) <= cos(y) + T; else at most 1. From U follow lower bounds on the distances:
  *       cosine  1 - U
  *       ip      -|x||q| U
  *       l2      sqrt((|x| - |q|)^2 + 2 |x||q| (1 - U)).
+ *   A bound on the error of the product, by Cauchy and Schwarz, would be B in place of B times the
+ *   root: much wider near the query, which is where it matters.
  *
- * ROUNDING  u = 2^-24 is the unit of f32. What is computed is p, root and so on.
- *   p         conversion, two inverses and two products: |p - P| < 8 u.
- *   root      1 - P^2 <= (1 - p^2 as computed) + 2 |p| 8 u + 2 u, below + VEC_PLANE_ROOT = 32 u;
- *             the root itself rounds by u.
- *   P < A     follows from p + VEC_PLANE_NEAR < cos: 16 u cover p, the stored cos, and the sum.
- *   U         A P: 8 u from p, u from cos; products, root and sums: 8 u. 17 u in all.
- *   norms     each stored norm is within 2 u of the length; so |x||q| within 5 u.
- *   cosine    vec_distance sums n products in f32 in some order, error at most 1.01 (n + 1) u |x||q|
- *             (the factor takes care of the powers of u while n <= VEC_PLANE_DIM_MAX), divides by the norms (5 u) and subtracts in double; our subtraction rounds by 2 u.
- *             Where norms leave 2^-100..2^126 vec_distance sums in double, with less error.
- *   ip        the same sum; two products of ours: 3 u; the norms: 5 u. 
- *   So slack = T + (48 + 1.01 (n + 1)) u serves cosine and ip; l2 takes T + 48 u.
- *   l2        every term is at most s = |x|^2 + |q|^2. Norms: 2 |x||(|x| - |q|)| and so on, together
- *             16 u s; own rounding: 12 u s; VEC_PLANE_FLAT = 64 u. vec_distance sums n squares of
- *             rounded differences, none negative: relative error (n + 3) u, half of it behind the
- *             root; shrink = 1 - (n + 16) u.
- *   Underflow and overflow: the formula is used while |x| and |q| lie in a range where none of the
- *   above can leave f32 (least, most); outside the bound is -infinity, and the row is looked at.
- *   Zero vectors have known distances.
+ * ROUNDING  u = 2^-24 is the unit of f32; p, root and so on are what is computed in f32.
+ *   p         conversion, two inverses, two products: |p - P| < 8 u.
+ *   root      1 - P^2 is at most 1 - p^2 as computed + 19 u (16 from p, 2 from the two steps, 1
+ *             from the next addition); VEC_PLANE_ROOT = 32 u is added. The root rounds by u.
+ *   P < A     follows from p + VEC_PLANE_NEAR < cos: its 16 u cover p, the sum and the stored cos.
+ *   U         9 u from p and the stored cos, 7 u from products, root and sums.
+ *   norms     a stored norm is within 2 u of the length, a product of two within 5 u.
+ *   cosine    vec_distance sums n products in f32 in some order: the error is at most
+ *             1.01 (n + 1) u |x||q| (the factor stands for the higher powers of u; n is at most
+ *             VEC_PLANE_DIM_MAX). It divides by the norms (5 u) and goes on in double. Our
+ *             subtraction rounds by 2 u.
+ *   ip        the same sum; the norms: 5 u; our two products: 3 u.
+ *             So slack = T + (48 + 1.01 (n + 1)) u serves both, and more than covers their 24 u.
+ *   l2        U with slack T + 48 u. Next to s = |x|^2 + |q|^2, which bounds every term: norms 14 u
+ *             (4 in the square of the difference, 10 in the product), our own steps 15 u; so
+ *             VEC_PLANE_FLAT = 64 u times s is taken off. vec_distance sums n squares of rounded
+ *             differences, none negative: relative error (n + 3) u before the root and half of it
+ *             behind; shrink = 1 - (n + 16) u.
+ *   RANGE     All this while nothing over- or underflows: |x| and |q| within 2^-60..2^60 (least and
+ *             most). There vec_distance either sums in f32, where underflow takes away nothing that
+ *             counts, or in double (vec_flat.c says when), with smaller errors. Outside, the bound
+ *             is -infinity: such a row is always looked at. Zero vectors have known distances.
  *
- * MEASURES  cos and sin come from sums in double: relative error below n 2^-52 each, and since
- *   sin^2 = 1 - cos^2 cancels, (n + 8) 2^-50 is added to it before the root.
+ * MEASURES  cos and sin come from sums in double; the relative error of each is below n 2^-52, and
+ *   since 1 - cos^2 cancels, (n + 8) 2^-50 is added to it before the root.
  *
  * OWNERSHIP nothing is allocated here
  * THREADS   no state
@@ -58,6 +62,7 @@
 #include <math.h>
 
 #include "vec_base.h"
+#include "vec_kern.h"
 #include "vec_limits.h"
 
 #define CODE_MAX 127
@@ -78,27 +83,44 @@ typedef struct sums {
     double xx, xc, cc;
 } sums;
 
+#define LANES 4
+
+typedef struct lanes {
+    double xx[LANES], xc[LANES];
+    int64_t cc[LANES];
+} lanes;
+
 typedef struct angle {
     double cos, sin, inverse;
 } angle;
 
-/* Largest component by size; infinity when one is not finite. */
+/* Largest component by size; infinity when one is not finite. Sizes of floats are ordered as their
+ * bits are. */
 static float peak(const float *x, size_t dim)
 {
-    float most = 0;
+    uint32_t most = 0;
+    float f;
 
     for (size_t i = 0; i < dim; i++) {
-        float a = fabsf(x[i]);
+        uint32_t bits;
 
-        most = a <= most ? most : a; // a NaN goes through
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffffu;
+        most = most > bits ? most : bits;
     }
-    return isfinite(most) ? most : INFINITY;
+    memcpy(&f, &most, sizeof f);
+    return most < 0x7f800000u ? f : INFINITY;
 }
 
-/* The nearest integer; by truncation, which needs no library and is the same everywhere. */
+/* The nearest integer of a number below 2^31 in size, ties to even: added to 1.5 * 2^52, it is what
+ * the lowest bits of the sum's fraction say. One addition, no library, the same everywhere. */
 static int32_t nearest(double x)
 {
-    return (int32_t)(x + (x < 0 ? -0.5 : 0.5));
+    double sum = x + 0x1.8p52;
+    uint64_t bits;
+
+    memcpy(&bits, &sum, sizeof bits);
+    return (int32_t)(uint32_t)bits;
 }
 
 /* The sine is rounded up by all that the sums may be off. */
@@ -125,21 +147,31 @@ static void put_f32(uint8_t *p, float x)
     vec_put32(p, bits);
 }
 
-/* Four running sums each: they are long chains otherwise. */
+/* Codes n <= LANES components; each lane has its own running sums, which would be long chains
+ * otherwise. */
+VEC_INLINE void encode_lanes(const float *x, size_t n, double scale, uint8_t *code, lanes *s)
+{
+    for (size_t j = 0; j < n; j++) {
+        int32_t c = nearest((double)x[j] * scale);
+
+        code[j] = (uint8_t)(c + 128);
+        s->xx[j] += (double)x[j] * (double)x[j];
+        s->xc[j] += (double)x[j] * (double)c;
+        s->cc[j] += c * c;
+    }
+}
+
 static void encode(const float *x, size_t dim, double scale, uint8_t *code, sums *out)
 {
-    double xx[4] = {0}, xc[4] = {0};
-    int64_t cc = 0;
+    lanes s = {{0}, {0}, {0}};
+    size_t i = 0;
 
-    for (size_t i = 0; i < dim; i++) {
-        int32_t c = nearest((double)x[i] * scale);
-
-        code[i] = (uint8_t)(c + 128);
-        xx[i & 3] += (double)x[i] * (double)x[i];
-        xc[i & 3] += (double)x[i] * (double)c;
-        cc += c * c;
-    }
-    *out = (sums){(xx[0] + xx[2]) + (xx[1] + xx[3]), (xc[0] + xc[2]) + (xc[1] + xc[3]), (double)cc};
+    for (; dim - i >= LANES; i += LANES)
+        encode_lanes(x + i, LANES, scale, code + i, &s);
+    encode_lanes(x + i, dim - i, scale, code + i, &s);
+    *out = (sums){(s.xx[0] + s.xx[2]) + (s.xx[1] + s.xx[3]),
+                  (s.xc[0] + s.xc[2]) + (s.xc[1] + s.xc[3]),
+                  (double)((s.cc[0] + s.cc[1]) + (s.cc[2] + s.cc[3]))};
 }
 
 void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record)
@@ -159,7 +191,12 @@ void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record)
     put_f32(record + VEC_PLANE_SIN, up(a.sin));
 }
 
-/* --------------------------------------------------------------------------------------- queries */
+int vec_plane_has_vector(const uint8_t *record)
+{
+    return (vec_get32(record + VEC_PLANE_NORM) & 0x7fffffffu) <= 0x7f800000u;
+}
+
+/* -------------------------------------------------------------------------------------- queries */
 
 size_t vec_plane_scratch(size_t dim)
 {
@@ -185,11 +222,11 @@ static double query_codes(const float *x, size_t dim, vec_plane_query *q)
     if (most == 0 || most == INFINITY)
         return 0;
     for (size_t i = 0; i < dim; i++) {
-        int32_t c = nearest((double)x[i] * scale), hi = (c + 64 + 8192) / 128 - 64;
+        int32_t c = nearest((double)x[i] * scale), hi = (c + 128 + 32768) / 256 - 128;
 
         q->code[i] = (int16_t)c;
         q->hi[i] = (int8_t)hi;
-        q->lo[i] = (int8_t)(c - 128 * hi);
+        q->lo[i] = (int8_t)(c - 256 * hi);
         q->bias += 128 * (uint32_t)c;
         s.xx += (double)x[i] * (double)x[i];
         s.xc += (double)x[i] * c;

@@ -2,7 +2,7 @@
  * vec_plane.h - what a prepared query is, and the two kernels that read records with it
  *
  * A record holds the direction of its row as 8-bit codes; the query is prepared once as codes of up
- * to 14 bits. The dots kernel gives the exact integer product of the two, the lows kernel turns it
+ * to 16 bits. The dots kernel gives the exact integer product of the two, the lows kernel turns it
  * into a lower bound on the distance that vec_distance will compute. Why the bound holds is proven
  * in vec_plane.c, where the record is laid out.
  *
@@ -31,8 +31,9 @@
 /* ... and of this in a prepared query, so that the widest kernel reads it without a mask. */
 #define VEC_PLANE_QUERY_PAD 64
 
-/* Query codes have at most 14 bits with their sign: then their error is a hundredth of the row's. */
-#define VEC_PLANE_QUERY_MAX 8191
+/* Query codes have at most 16 bits with their sign, and fall into two signed bytes. So their error
+ * is a two-hundredth of the row's. */
+#define VEC_PLANE_QUERY_MAX 32639
 
 /* Roundings that the lows kernel answers for; derived in vec_plane.c. */
 #define VEC_PLANE_ROOT 0x1p-19f /* added below the root */
@@ -44,7 +45,7 @@ typedef struct vec_plane_query {
     size_t dim;
     size_t codes;    /* of a record: dim, padded */
     int16_t *code;   /* q, zero from dim to a multiple of VEC_PLANE_QUERY_PAD, as are hi and lo */
-    int8_t *hi, *lo; /* the same in two halves: q = 128 * hi + lo */
+    int8_t *hi, *lo; /* the same in two halves: q = 256 * hi + lo */
     uint32_t bias;   /* 128 * sum of q, modulo 2^32 */
     float inverse;   /* 1 / |q|; 0 when q is zero */
     float slack;     /* added to the bound on the cosine */
@@ -77,6 +78,7 @@ const vec_plane_kernels *vec_plane_kern_level(const char *name); /* NULL: not he
 /* Names of the levels there are, for tests: 0 is the first; NULL past the last. */
 const char *vec_plane_kern_name(size_t i);
 
+int vec_plane_has_vector(const uint8_t *record);
 /* Bytes of scratch that vec_plane_prepare needs; 0 when dim is beyond VEC_PLANE_DIM_MAX. */
 size_t vec_plane_scratch(size_t dim);
 /* Prepares a finite query. scratch must outlive q. */

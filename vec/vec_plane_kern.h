@@ -22,7 +22,7 @@ void vec_plane_fill_neon(vec_plane_kernels *k);
 void vec_plane_fill_dotprod(vec_plane_kernels *k);
 #endif
 
-/* out[0..want-1] = the n rows, the last one repeated: a pass that takes `want` rows at once can then
+/* out[0..want-1] = the n rows, the last one repeated: so a pass that takes `want` rows at once can
  * take fewer. 0 < n <= want. */
 static inline void vec_plane_fill_up(const uint8_t *const *rows, size_t n, const uint8_t **out,
                                      size_t want)

@@ -86,7 +86,7 @@ VEC_INLINE VNNI halves step64(halves s, __m512i code, __m512i hi, __m512i lo)
 
 VEC_INLINE VNNI __m512i join(halves s)
 {
-    return _mm512_add_epi32(_mm512_slli_epi32(s.hi, 7), s.lo);
+    return _mm512_add_epi32(_mm512_slli_epi32(s.hi, 8), s.lo);
 }
 
 VEC_INLINE VNNI __m128i dots4_vnni(const vec_plane_query *q, const uint8_t *const r[4])

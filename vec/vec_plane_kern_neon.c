@@ -57,7 +57,7 @@ DOTPROD static void dots_dotprod(const vec_plane_query *q, const uint8_t *const 
             hi = vdotq_s32(hi, x, vld1q_s8(q->hi + j));
             lo = vdotq_s32(lo, x, vld1q_s8(q->lo + j));
         }
-        out[i] = vaddvq_s32(vaddq_s32(vshlq_n_s32(hi, 7), lo));
+        out[i] = vaddvq_s32(vaddq_s32(vshlq_n_s32(hi, 8), lo));
     }
 }
 

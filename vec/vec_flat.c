@@ -17,6 +17,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <float.h>
 #include <math.h>
 
 #include "vec_base.h"
@@ -69,7 +70,8 @@ VEC_INLINE double cosine(float s, const float *a, float norm_a, const float *b, 
 {
     double norms = (double)norm_a * (double)norm_b, d;
 
-    if (!(norms >= SAFE_MIN && norms <= SAFE_MAX))
+    // Below FLT_MIN a length is a float of few digits.
+    if (!(norms >= SAFE_MIN && norms <= SAFE_MAX && norm_a >= FLT_MIN && norm_b >= FLT_MIN))
         return cosine_wide(a, norm_a, b, norm_b, dim);
     d = 1 - (double)s / norms;
     return d < 0 ? 0 : d > 2 ? 2 : d;

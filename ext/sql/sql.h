@@ -1,0 +1,373 @@
+/*
+ * sql.h - private header of ext/sql: what its files share. The only folder that includes SQLite.
+ *
+ * WHO IS WHO
+ *   sql_db      one a host connection: the tables and stores in use on it, the tokenizers, what the
+ *               store may ask the host
+ *   sql_store   one store file in use on a connection: the st_conn and the host transaction's state
+ *               on it. It lives as long as any sql_table is attached, so that a schema reload (new
+ *               xConnect, then old xDisconnect) loses nothing
+ *   sql_table   one sqlite3_vtab of module h5mem. Knows its columns from CREATE and the state row,
+ *               not from the store
+ *   sql_cursor  one running query
+ *
+ * CODES    functions return SQLite codes; an st_error becomes one, and a message, in sql_err.c
+ * MEMORY   sqlite3_malloc throughout
+ * THREADS  all of a connection is used by one thread at a time (SQLite's mutex); nothing is shared
+ *          between connections
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SQL_H
+#define SQL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sqlite3ext.h"
+
+#include "store.h"
+
+SQLITE_EXTENSION_INIT3
+
+#define H5MEM_VERSION "0.1.0"
+
+#ifndef SQLITE_SUBTYPE
+#define SQLITE_SUBTYPE 0x000100000
+#endif
+
+#if defined(__GNUC__)
+#define SQL_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define SQL_PUBLIC       __attribute__((visibility("default")))
+#else
+#define SQL_PRINTF(f, a)
+#define SQL_PUBLIC
+#endif
+
+typedef struct sql_db sql_db;
+typedef struct sql_store sql_store;
+typedef struct sql_table sql_table;
+typedef struct sql_cursor sql_cursor;
+typedef struct sql_tokenizer sql_tokenizer;
+
+/* --------------------------------------------------------------------------- sql_ext.c: loading */
+
+/* Entry points; SQLite 3.40 drops the digit when it derives the name from the file's. */
+SQL_PUBLIC int sqlite3_h5mem_init(sqlite3 *db, char **err, const sqlite3_api_routines *api);
+SQL_PUBLIC int sqlite3_hmem_init(sqlite3 *db, char **err, const sqlite3_api_routines *api);
+
+extern const sqlite3_module sql_table_module; /* sql_table.c */
+extern const sqlite3_module sql_info_module;  /* sql_info.c */
+int sql_functions_register(sql_db *d);        /* sql_func.c */
+
+/* --------------------------------------------------------------------------- sql_db.c: registry */
+
+struct sql_db {
+    sqlite3 *db;
+    int refs; /* one a registered module or function */
+    int live; /* sql_tables that exist */
+    st_host host;
+    sql_table *tables; /* newest first */
+    sql_store *stores;
+    sql_tokenizer *tokenizers;
+    struct fts5_api *fts5; /* NULL: not asked yet, or none */
+};
+
+struct sql_store {
+    sql_db *db;
+    sql_store *next;
+    int refs;      /* attached tables */
+    char *path;    /* absolute */
+    st_conn *conn; /* NULL: not opened yet */
+    int opens;     /* st_open calls to give back */
+    int readonly;  /* opened so */
+    uint64_t rows; /* visible at the last look, for plans; 0 = not known */
+    /* the host's transaction */
+    int marks;       /* savepoints 0..marks-1 were announced before the store's transaction began */
+    int prepared;    /* phase one is done and nothing has changed since */
+    int unannounced; /* begun by a table that SQLite never announced: it was created in this
+                        transaction */
+    uint8_t row[16]; /* uuid of the state row that the transaction goes by */
+};
+
+int sql_db_new(sqlite3 *db, sql_db **out);
+void sql_db_unref(void *d);  /* as a destructor of modules and functions */
+void sql_db_idle(sql_db *d); /* frees what must not outlive the last table: SQLite may close now */
+
+/* Finds or makes the entry of a path and counts one more user. NULL: out of memory. */
+sql_store *sql_store_attach(sql_db *d, const char *path);
+void sql_store_detach(sql_store *s); /* the last one closes the store */
+
+/* The first column of the first row of one statement, as a 64-bit integer; fallback without a row.
+ */
+int sql_query_int(sqlite3 *db, const char *sql, int64_t fallback, int64_t *out);
+int sql_busy_timeout(sqlite3 *db); /* milliseconds; 0 where it cannot be read */
+
+/* The path of a store as CREATE gave it, made absolute: relative to the folder of the schema's
+ * database file, or to the working folder where it has none (*host_file is then 0). *out by
+ * sqlite3_malloc. */
+int sql_path_resolve(sqlite3 *db, const char *schema, const char *path, char **out, int *host_file);
+
+/* -------------------------------------------------------------------------- sql_err.c: failures */
+
+int sql_code(int st); /* the SQLite code of an ST_ code */
+const char *sql_base_name(const char *path);
+
+/* "h5mem: table: file: text"; table or file NULL where unknown. By sqlite3_malloc, NULL without
+ * memory. */
+char *sql_message(const char *table, const char *path, const char *fmt, ...) SQL_PRINTF(3, 4);
+
+/* Leave the message in the table and return rc. */
+int sql_fail(sql_table *t, int rc, const char *fmt, ...) SQL_PRINTF(3, 4);
+int sql_fail_st(sql_table *t, const st_error *e);
+
+/* The same as the result of a function. */
+void sql_fail_fn(sqlite3_context *ctx, int rc, const char *table, const char *path, const char *fmt,
+                 ...) SQL_PRINTF(5, 6);
+/* Hands a failed call's message and code on: the one a table left behind, or the connection's. */
+void sql_fail_fn_table(sqlite3_context *ctx, sql_table *t, int rc);
+void sql_fail_fn_db(sqlite3_context *ctx, sqlite3 *db, int rc);
+
+/* A value as a message shows it: NULL, 5, 'some text...', a blob of 12 bytes. */
+#define SQL_SHOW 96
+const char *sql_show(sqlite3_value *v, char buf[SQL_SHOW]);
+
+/* --------------------------------------------------------------------------- sql_args.c: CREATE */
+
+/* What CREATE VIRTUAL TABLE said. */
+typedef struct sql_args {
+    char *path;
+    st_option *options; /* those the store keeps, without dim and tokenize */
+    size_t noption;
+    int64_t dim;
+    char *tokenizer;
+    int readonly;
+    st_column *columns;
+    size_t ncolumn;
+} sql_args;
+
+/* argv as xCreate gets it. *err by sqlite3_malloc, without prefix. Free in any case. */
+int sql_args_parse(int argc, const char *const *argv, sql_args *out, char **err);
+void sql_args_free(sql_args *a);
+
+/* The user columns as the state row keeps them: "name" TYPE, "name" TYPE. */
+char *sql_columns_text(const st_column *columns, size_t n);
+int sql_columns_parse(const char *table, const char *text, st_column **out, size_t *n, char **err);
+const char *sql_type_name(int st_type);
+
+/* --------------------------------------------------------------------------- sql_state.c: state */
+
+typedef struct sql_state {
+    uint8_t uuid[16];  /* of the row */
+    uint8_t store[16]; /* of the store */
+    char *path, *columns, *options;
+} sql_state;
+
+int sql_state_create(sqlite3 *db, const char *schema, const char *table);
+int sql_state_insert(sqlite3 *db, const char *schema, const char *table, const sql_state *s);
+/* SQLITE_NOTFOUND when the table or its row is not there or is not ours. */
+int sql_state_read(sqlite3 *db, const char *schema, const char *table, sql_state *out);
+void sql_state_free(sql_state *s);
+int sql_state_rename(sqlite3 *db, const char *schema, const char *from, const char *to);
+int sql_state_drop(sqlite3 *db, const char *schema, const char *table);
+
+/* Looks for the row with this uuid among the `*_state` tables of all attached databases; a
+ * stranger's table is passed over. SQLITE_NOTFOUND; else *schema and *table (the whole name; by
+ * sqlite3_malloc; NULL allowed) and txid. */
+int sql_state_find(sqlite3 *db, const uint8_t uuid[16], char **schema, char **table, int64_t *txid);
+/* Writes the transaction id into the row, which is in state table `name` if it has that uuid;
+ * SQLITE_NOTFOUND otherwise. Leaves changes(), total_changes() and last_insert_rowid() alone. */
+int sql_state_write(sqlite3 *db, const char *schema, const char *name, const uint8_t uuid[16],
+                    int64_t txid);
+
+/* --------------------------------------------------------------------------- sql_table.c: table */
+
+/* Hidden columns follow the user columns, in this order. */
+enum {
+    SQL_HID_TABLE, /* the table's own name: text queries, commands */
+    SQL_HID_DISTANCE,
+    SQL_HID_RANK,
+    SQL_HID_SCORE,
+    SQL_HID_K,
+    SQL_HID_VECTOR_WEIGHT, /* the settings of one query */
+    SQL_HID_TEXT_WEIGHT,
+    SQL_HID_RRF_K,
+    SQL_HID_AS_OF,
+    SQL_HID_N
+};
+extern const char *const sql_hidden_names[SQL_HID_N]; /* [SQL_HID_TABLE] is NULL */
+
+struct sql_table {
+    sqlite3_vtab base;
+    sql_db *db;
+    sql_table *next;
+    char *schema, *name;
+    sql_store *store;
+    st_column *columns; /* user columns as declared */
+    size_t ncolumn;
+    int readonly;
+    int has_state; /* the state row was there and is below */
+    uint8_t uuid[16], store_uuid[16];
+    int checked;   /* the open store is the one CREATE bound, with the same columns */
+    int announced; /* in a transaction that xBegin announced */
+    /* scratch of xUpdate, made at the first write */
+    st_value *values;
+    uint8_t *changed;
+    float *vector;
+};
+
+int sql_table_columns(const sql_table *t);                /* all but the hidden ones */
+const char *sql_column_name(const sql_table *t, int col); /* also ST_COL_DISTANCE.. */
+int sql_column_type(const sql_table *t, int col);
+int sql_column_is_time(int col); /* sql_term.c; Unix seconds */
+/* Declared column number (xBestIndex, xColumn) to a store's column or, from there on, hidden: 0
+ * real, 1 hidden. -1 is the rowid. */
+int sql_column_split(const sql_table *t, int declared, int *col);
+
+/* Opens the store if it is not open and checks that it is the one that CREATE bound. */
+int sql_table_open(sql_table *t);
+/* The live table called `name` ('t' or 'schema.t'), connected if need be. *err by
+ * sqlite3_malloc, with prefix. */
+int sql_table_find(sql_db *d, const char *name, sql_table **out, char **err);
+
+/* ---------------------------------------------------------------------- sql_txn.c: transactions */
+
+int sql_txn_begin(sqlite3_vtab *v);
+int sql_txn_sync(sqlite3_vtab *v);
+int sql_txn_commit(sqlite3_vtab *v);
+int sql_txn_rollback(sqlite3_vtab *v);
+int sql_txn_savepoint(sqlite3_vtab *v, int n);
+int sql_txn_release(sqlite3_vtab *v, int n);
+int sql_txn_rollback_to(sqlite3_vtab *v, int n);
+
+/* Before a change: the store is open and writable, its transaction begun, with the marks that
+ * are due. */
+int sql_txn_write(sql_table *t);
+/* Takes and gives back the writer lock, so that what is in doubt is decided. The host's write
+ * lock is held. */
+int sql_txn_decide(sql_table *t);
+/* Drops changes whose table was undone together with its CREATE (ROLLBACK TO), of which SQLite
+ * tells nobody. */
+int sql_txn_forget_lost(sql_store *s);
+
+/* ------------------------------------------------------------------------ sql_tok.c: tokenizers */
+
+typedef struct sql_tokens {
+    uint8_t *bytes; /* a token stream, vec.h; by sqlite3_malloc */
+    size_t n, room;
+    size_t count;
+} sql_tokens;
+
+/* The connection's tokenizer for a specification, made once. *err by sqlite3_malloc, without
+ * prefix. */
+int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **err);
+const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
+/* Replaces *out. query: 1 for a search, 0 for a row's text. */
+int sql_tokenize(sql_tokenizer *tok, int query, const char *text, size_t n, sql_tokens *out);
+void sql_tokens_free(sql_tokens *t);
+/* The tokenizer of the table's store, if it gives the tokens that the store was written with;
+ * otherwise an error. */
+int sql_table_tokenizer(sql_table *t, sql_tokenizer **out);
+int sql_have_fts5(sql_db *d);
+void sql_tokenizers_drop(sql_db *d);
+
+/* ---------------------------------------------------------------- sql_term.c, sql_query.c, plan */
+
+/* What xFilter gets, in the order of its arguments; written behind '~' in idxStr. */
+enum {
+    SQL_ARG_TERM,   /* a comparison on a column */
+    SQL_ARG_VECTOR, /* embedding MATCH */
+    SQL_ARG_TEXT,   /* content MATCH, or on the table's own column */
+    SQL_ARG_SETTING,
+    SQL_ARG_LIMIT,
+    SQL_ARG_OFFSET
+};
+typedef struct sql_arg {
+    int kind;
+    int op;  /* SQLITE_INDEX_CONSTRAINT_..., SQL_OP_IN */
+    int col; /* column, or SQL_HID_ for SQL_ARG_SETTING and SQL_ARG_TEXT (SQL_HID_TABLE or -1) */
+} sql_arg;
+enum { SQL_OP_IN = 1 }; /* beside SQLITE_INDEX_CONSTRAINT_ */
+
+/* idxNum */
+enum {
+    SQL_PLAN_VECTOR = 1,
+    SQL_PLAN_TEXT = 2,
+    SQL_PLAN_ID = 4,   /* one row by its id */
+    SQL_PLAN_ORDER = 4 /* bit where ST_ORDER_ begins: order << SQL_PLAN_ORDER */
+};
+
+int sql_plan_best_index(sqlite3_vtab *v, sqlite3_index_info *info);
+/* Reads one argument's code at *at and moves on; 0 at the end. */
+int sql_plan_next_arg(const char **at, sql_arg *out);
+const char *sql_plan_args(const char *idx_str); /* where the codes begin */
+
+/* The terms of one query, with the values they point to. Freed by sql_terms_free. */
+typedef struct sql_terms {
+    st_term *term;
+    size_t n;
+    sqlite3_value **kept; /* copies of the members of IN lists */
+    size_t nkept;
+    st_value **lists;
+    size_t nlist;
+} sql_terms;
+int sql_terms_new(size_t n, sql_terms *out);
+/* Adds the constraint as SQLite's own comparison would decide it, or nothing where that cannot
+ * be told from the value alone (SQLite then checks it). A time against text is an error. */
+int sql_terms_add(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_value *v);
+void sql_terms_free(sql_terms *t);
+
+/* The query vector of `embedding MATCH v`: dim floats, by sqlite3_malloc. */
+int sql_query_vector(sql_table *t, sqlite3_value *v, float **out);
+/* The tokens of a plain-text query; none for NULL and for text without words. */
+int sql_query_text(sql_table *t, sqlite3_value *v, sql_tokens *out);
+/* Whole number, or number, of a setting. */
+int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out);
+int sql_setting_real(sql_table *t, int hid, sqlite3_value *v, double *out);
+/* A store option that is a number. */
+int sql_option_real(sql_table *t, const char *name, double *out);
+
+/* --------------------------------------------------------------------------------- sql_cursor.c */
+
+/* Subtype of a column's value whose MATCH the table itself has answered. */
+#define SQL_MATCHED 109
+
+int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out);
+int sql_cursor_close(sqlite3_vtab_cursor *c);
+int sql_cursor_filter(sqlite3_vtab_cursor *c, int idx_num, const char *idx_str, int argc,
+                      sqlite3_value **argv);
+int sql_cursor_next(sqlite3_vtab_cursor *c);
+int sql_cursor_eof(sqlite3_vtab_cursor *c);
+int sql_cursor_column(sqlite3_vtab_cursor *c, sqlite3_context *ctx, int i);
+int sql_cursor_rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *out);
+void sql_match(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+
+/* ------------------------------------------------------------- sql_row.c, sql_update.c: writing */
+
+/* One column's value as the store takes it. Points into v, or into the table's scratch vector
+ * for the embedding. */
+int sql_row_value(sql_table *t, int col, sqlite3_value *v, st_value *out);
+int sql_update(sqlite3_vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *rowid);
+
+/* The command column's internal form: a pointer to one of these, by sqlite3_bind_pointer. Cannot
+ * be written in SQL text. */
+#define SQL_CONFIG_TYPE "h5mem-config"
+typedef struct sql_config {
+    const char *name, *value;
+} sql_config;
+
+/* Folds the log into the file. inside: within xUpdate, where the host's write lock is held. */
+int sql_flush(sql_table *t, int inside, uint64_t *rows);
+
+/* ------------------------------------------------------------------------------------ functions */
+
+void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_stats.c */
+void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */
+/* sql_vector.c */
+void sql_vector_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+void sql_vector_json_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+void sql_distance_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+/* The table that a function's argument names, open; NULL after leaving an error in ctx. */
+sql_table *sql_fn_table(sqlite3_context *ctx, sqlite3_value *name);
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * sql_cursor.c - a running query: xFilter reads the plan's arguments into a st_query, rows are made
+ * on demand.
+ *
+ * A cursor keeps its view until the next xFilter has opened a new one, so that an inner loop of a
+ * join stays on one snapshot. Settings come back from xColumn as they were given, so that SQLite's
+ * own check of a constraint past the sixteenth holds.
+ *
+ * MATCH past the sixteenth constraint, and in an OR, is evaluated by SQLite as the function
+ * match(query, column): ours says yes when the column's value carries a mark, which xColumn sets
+ * where the table has answered that very MATCH.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sql.h"
+#include "sql_value.h"
+
+enum { MARK_EMBEDDING = 1, MARK_CONTENT = 2, MARK_TABLE = 4 };
+
+struct sql_cursor {
+    sqlite3_vtab_cursor base;
+    st_view *view;
+    st_cursor *rows; /* NULL: at most the one row found by its id */
+    uint64_t row;
+    int at_row;
+    int marks;
+    sqlite3_value *bound[SQL_HID_N]; /* settings and the text query, as given */
+};
+
+/* What xFilter puts together; freed by query_free. */
+typedef struct query {
+    st_query q;
+    sql_terms terms;
+    sql_tokens tokens;
+    float *vector;
+    int64_t limit, offset;
+} query;
+
+static void query_free(query *w)
+{
+    sql_terms_free(&w->terms);
+    sql_tokens_free(&w->tokens);
+    sqlite3_free(w->vector);
+}
+
+static void drop_rows(sql_cursor *c)
+{
+    if (c->rows) {
+        st_cursor_close(c->rows);
+        c->rows = NULL;
+    }
+    for (int i = 0; i < SQL_HID_N; i++) {
+        sqlite3_value_free(c->bound[i]);
+        c->bound[i] = NULL;
+    }
+    c->at_row = c->marks = 0;
+}
+
+int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
+{
+    int rc = sql_table_open((sql_table *)v);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    sql_cursor *c = sqlite3_malloc(sizeof *c);
+    if (!c) {
+        return SQLITE_NOMEM;
+    }
+    memset(c, 0, sizeof *c);
+    *out = &c->base;
+    return SQLITE_OK;
+}
+
+int sql_cursor_close(sqlite3_vtab_cursor *base)
+{
+    sql_cursor *c = (sql_cursor *)base;
+    drop_rows(c);
+    if (c->view) {
+        st_view_close(c->view);
+    }
+    sqlite3_free(c);
+    return SQLITE_OK;
+}
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+static int bind_setting(sql_table *t, st_query *q, int hid, sqlite3_value *v)
+{
+    switch (hid) {
+    case SQL_HID_K:
+        return sql_setting_int(t, hid, v, &q->k);
+    case SQL_HID_VECTOR_WEIGHT:
+        return sql_setting_real(t, hid, v, &q->vector_weight);
+    case SQL_HID_TEXT_WEIGHT:
+        return sql_setting_real(t, hid, v, &q->text_weight);
+    case SQL_HID_RRF_K:
+        return sql_setting_real(t, hid, v, &q->rrf_k);
+    default:
+        q->has_as_of = 1;
+        return sql_setting_real(t, hid, v, &q->as_of);
+    }
+}
+
+static int keep_bound(sql_cursor *c, int hid, sqlite3_value *v)
+{
+    c->bound[hid] = sqlite3_value_dup(v);
+    return c->bound[hid] ? SQLITE_OK : SQLITE_NOMEM;
+}
+
+static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sqlite3_value *v)
+{
+    int rc = SQLITE_OK;
+    switch (a->kind) {
+    case SQL_ARG_VECTOR:
+        c->marks |= MARK_EMBEDDING;
+        return sql_query_vector(t, v, &w->vector);
+    case SQL_ARG_TEXT:
+        c->marks |= a->col == SQL_HID_TABLE ? MARK_TABLE : MARK_CONTENT;
+        w->q.has_text = 1;
+        rc = a->col == SQL_HID_TABLE ? keep_bound(c, SQL_HID_TABLE, v) : SQLITE_OK;
+        return rc == SQLITE_OK ? sql_query_text(t, v, &w->tokens) : rc;
+    case SQL_ARG_SETTING:
+        rc = keep_bound(c, a->col, v);
+        return rc == SQLITE_OK ? bind_setting(t, &w->q, a->col, v) : rc;
+    case SQL_ARG_LIMIT:
+        w->limit = sqlite3_value_int64(v);
+        return SQLITE_OK;
+    case SQL_ARG_OFFSET:
+        w->offset = sqlite3_value_int64(v);
+        return SQLITE_OK;
+    default:
+        return sql_terms_add(t, &w->terms, a, v);
+    }
+}
+
+// Weights that the query does not give are the store's options; only a fusion needs them.
+static int default_weights(sql_table *t, sql_cursor *c, st_query *q)
+{
+    static const int hid[] = {SQL_HID_VECTOR_WEIGHT, SQL_HID_TEXT_WEIGHT, SQL_HID_RRF_K};
+    double *to[] = {&q->vector_weight, &q->text_weight, &q->rrf_k};
+    int rc = SQLITE_OK;
+    for (int i = 0; i < 3 && rc == SQLITE_OK; i++) {
+        if (!c->bound[hid[i]]) {
+            rc = sql_option_real(t, sql_hidden_names[hid[i]], to[i]);
+        }
+    }
+    return rc;
+}
+
+static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, int argc,
+                      sqlite3_value **argv)
+{
+    sql_arg a;
+    memset(w, 0, sizeof *w);
+    w->q.k = -1;
+    w->limit = -1;
+    int rc = sql_terms_new((size_t)argc, &w->terms);
+    for (int i = 0; i < argc && rc == SQLITE_OK && sql_plan_next_arg(&codes, &a); i++) {
+        rc = read_arg(t, c, w, &a, argv[i]);
+    }
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    w->q.terms = w->terms.term;
+    w->q.nterm = w->terms.n;
+    w->q.vector = w->vector;
+    w->q.tokens = w->tokens.bytes;
+    w->q.ntokens = w->tokens.n;
+    if (w->limit >= 0 && w->offset >= 0 && w->limit <= INT32_MAX && w->offset <= INT32_MAX) {
+        w->q.hint = (uint64_t)w->limit + (uint64_t)w->offset;
+    }
+    return w->vector && w->q.has_text ? default_weights(t, c, &w->q) : SQLITE_OK;
+}
+
+/* -------------------------------------------------------------------------------------- xFilter */
+
+static int by_id(sql_table *t, sql_cursor *c, int64_t id)
+{
+    st_error err = {0};
+    int rc = st_view_find(c->view, id, &c->row, &err);
+    c->at_row = rc == ST_OK;
+    return rc == ST_OK || rc == ST_NOTFOUND ? SQLITE_OK : sql_fail_st(t, &err);
+}
+
+static int search(sql_table *t, sql_cursor *c, query *w, int idx_num)
+{
+    st_error err = {0};
+    w->q.order = idx_num >> SQL_PLAN_ORDER;
+    if (idx_num == SQL_PLAN_ID) {
+        const st_term *id = &w->terms.term[0];
+        if (w->terms.n > 0 && id->op == ST_EQ && id->value.type == ST_INT) {
+            return by_id(t, c, id->value.i);
+        }
+        if (w->terms.n > 0 && id->op == ST_EQ && id->value.type == ST_REAL) {
+            int64_t whole;
+            return sql_whole(id->value.r, &whole) ? by_id(t, c, whole) : SQLITE_OK;
+        }
+        return SQLITE_OK; // NULL, or text that is no number: equal to no id
+    }
+    if (st_search(c->view, &w->q, &c->rows, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    return sql_cursor_next(&c->base);
+}
+
+int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_str, int argc,
+                      sqlite3_value **argv)
+{
+    sql_cursor *c = (sql_cursor *)base;
+    sql_table *t = (sql_table *)base->pVtab;
+    st_view *view;
+    st_error err = {0};
+    query w;
+    drop_rows(c);
+    if (st_view_open(t->store->conn, &view, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    if (c->view) {
+        st_view_close(c->view);
+    }
+    c->view = view;
+    t->store->rows = st_view_count(view);
+    int rc = read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
+    if (rc == SQLITE_OK) {
+        rc = search(t, c, &w, idx_num);
+    }
+    query_free(&w);
+    return rc;
+}
+
+int sql_cursor_next(sqlite3_vtab_cursor *base)
+{
+    sql_cursor *c = (sql_cursor *)base;
+    st_error err = {0};
+    c->at_row = 0;
+    if (!c->rows) {
+        return SQLITE_OK;
+    }
+    int rc = st_cursor_next(c->rows, &err);
+    if (rc < 0) {
+        return sql_fail_st((sql_table *)base->pVtab, &err);
+    }
+    if (rc > 0) {
+        c->at_row = 1;
+        c->row = st_cursor_row(c->rows);
+    }
+    return SQLITE_OK;
+}
+
+int sql_cursor_eof(sqlite3_vtab_cursor *base)
+{
+    return !((sql_cursor *)base)->at_row;
+}
+
+/* -------------------------------------------------------------------------------------- xColumn */
+
+static void result_real(sqlite3_context *ctx, double x)
+{
+    if (!isnan(x)) {
+        sqlite3_result_double(ctx, x);
+    }
+}
+
+static void hidden_column(sql_cursor *c, sqlite3_context *ctx, int hid)
+{
+    double (*const scores[])(const st_cursor *) = {st_cursor_distance, st_cursor_rank,
+                                                   st_cursor_score};
+    if (hid >= SQL_HID_DISTANCE && hid <= SQL_HID_SCORE) {
+        if (c->rows) {
+            result_real(ctx, scores[hid - SQL_HID_DISTANCE](c->rows));
+        }
+        return;
+    }
+    if (c->bound[hid]) {
+        sqlite3_result_value(ctx, c->bound[hid]);
+    }
+    if (hid == SQL_HID_TABLE && (c->marks & MARK_TABLE)) {
+        sqlite3_result_subtype(ctx, SQL_MATCHED);
+    }
+}
+
+// The store keeps native order, SQL is little-endian.
+static void result_embedding(sqlite3_context *ctx, const st_value *v)
+{
+    static const uint16_t one = 1;
+    void *copy = NULL;
+    if (*(const uint8_t *)&one == 1) {
+        sqlite3_result_blob64(ctx, v->p, v->n, SQLITE_TRANSIENT);
+    } else if ((copy = sqlite3_malloc64(v->n)) != NULL) {
+        sql_floats_store(v->p, v->n / 4, copy);
+        sqlite3_result_blob64(ctx, copy, v->n, sqlite3_free);
+    } else {
+        sqlite3_result_error_nomem(ctx);
+    }
+}
+
+static int real_column(sql_cursor *c, sql_table *t, sqlite3_context *ctx, int col)
+{
+    st_value v;
+    st_error err = {0};
+    if (st_view_value(c->view, c->row, col, &v, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    switch (v.type) {
+    case ST_INT:
+        sqlite3_result_int64(ctx, v.i);
+        break;
+    case ST_REAL:
+        sqlite3_result_double(ctx, v.r);
+        break;
+    case ST_TEXT:
+        sqlite3_result_text64(ctx, v.p, v.n, SQLITE_TRANSIENT, SQLITE_UTF8);
+        break;
+    case ST_BLOB:
+        if (col == ST_COL_EMBEDDING) {
+            result_embedding(ctx, &v);
+        } else {
+            sqlite3_result_blob64(ctx, v.p, v.n, SQLITE_TRANSIENT);
+        }
+        break;
+    default:
+        break;
+    }
+    if ((col == ST_COL_EMBEDDING && (c->marks & MARK_EMBEDDING)) ||
+        (col == ST_COL_CONTENT && (c->marks & MARK_CONTENT))) {
+        sqlite3_result_subtype(ctx, SQL_MATCHED);
+    }
+    return SQLITE_OK;
+}
+
+int sql_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int i)
+{
+    sql_table *t = (sql_table *)base->pVtab;
+    int col;
+    if (sqlite3_vtab_nochange(ctx)) {
+        return SQLITE_OK; // an UPDATE that leaves this column alone
+    }
+    if (sql_column_split(t, i, &col)) {
+        hidden_column((sql_cursor *)base, ctx, col);
+        return SQLITE_OK;
+    }
+    return real_column((sql_cursor *)base, t, ctx, col);
+}
+
+int sql_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+    sql_cursor *c = (sql_cursor *)base;
+    st_value v;
+    st_error err = {0};
+    if (st_view_value(c->view, c->row, ST_COL_ID, &v, &err) != ST_OK) {
+        return sql_fail_st((sql_table *)base->pVtab, &err);
+    }
+    *out = v.i;
+    return SQLITE_OK;
+}
+
+void sql_match(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    if (sqlite3_value_subtype(argv[1]) == SQL_MATCHED) {
+        sqlite3_result_int(ctx, 1);
+    } else if (sqlite3_value_type(argv[1]) != SQLITE_NULL) {
+        sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL,
+                    "MATCH must be a term of its own, joined by AND, in WHERE or in the ON of its "
+                    "join; here SQLite could not hand "
+                    "it to the table");
+    }
+}

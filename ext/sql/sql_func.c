@@ -1,0 +1,168 @@
+/*
+ * sql_func.c - the scalar functions: their table, and those that are short: version, flush, config.
+ *
+ * Functions with side effects, or that take a table's name, are DIRECTONLY: no view, trigger or
+ * schema of a stranger's database can call them. Those that change rows or options run nested SQL
+ * on the caller's connection, so that they join its transaction.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "sql.h"
+
+sql_table *sql_fn_table(sqlite3_context *ctx, sqlite3_value *name)
+{
+    sql_db *d = sqlite3_user_data(ctx);
+    sql_table *t = NULL;
+    char show[SQL_SHOW], *err = NULL;
+    if (sqlite3_value_type(name) != SQLITE_TEXT || !sqlite3_value_text(name)) {
+        sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL,
+                    "the table is %s; it takes a table's name in quotes", sql_show(name, show));
+        return NULL;
+    }
+    int rc = sql_table_find(d, (const char *)sqlite3_value_text(name), &t, &err);
+    if (err) {
+        sqlite3_result_error(ctx, err, -1);
+        sqlite3_result_error_code(ctx, rc);
+        sqlite3_free(err);
+        return NULL;
+    }
+    if (rc != SQLITE_OK) {
+        sql_fail_fn_db(ctx, d->db, rc);
+        return NULL;
+    }
+    rc = sql_table_open(t);
+    if (rc != SQLITE_OK) {
+        sql_fail_fn_table(ctx, t, rc);
+        return NULL;
+    }
+    return t;
+}
+
+static void version_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    (void)argv;
+    sqlite3_result_text(ctx, H5MEM_VERSION, -1, SQLITE_STATIC);
+}
+
+static void flush_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    uint64_t rows = 0;
+    (void)argc;
+    sql_table *t = sql_fn_table(ctx, argv[0]);
+    if (t) {
+        int rc = sql_flush(t, 0, &rows);
+        if (rc == SQLITE_OK) {
+            sqlite3_result_int64(ctx, (sqlite3_int64)rows);
+        } else {
+            sql_fail_fn_table(ctx, t, rc);
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------------------- config */
+
+// Through the table's command column, so that the option changes inside the caller's transaction.
+static int set_option(sql_table *t, const char *name, const char *value)
+{
+    sqlite3 *db = t->db->db;
+    sqlite3_stmt *stmt;
+    sql_config config = {name, value};
+    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(\"%w\") VALUES(?1)", t->schema, t->name,
+                                t->name);
+    int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_pointer(stmt, 1, &config, SQL_CONFIG_TYPE, NULL);
+        sqlite3_step(stmt);
+        rc = sqlite3_finalize(stmt);
+    }
+    return rc;
+}
+
+static void get_option(sqlite3_context *ctx, sql_table *t, const char *name)
+{
+    char buf[4096];
+    st_error err = {0};
+    if (strcmp(name, "readonly") == 0) {
+        sqlite3_result_text(ctx, t->readonly ? "on" : "off", -1, SQLITE_STATIC);
+    } else if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) == ST_OK) {
+        sqlite3_result_text(ctx, buf, -1, SQLITE_TRANSIENT);
+    } else {
+        sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
+    }
+}
+
+static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    char show[SQL_SHOW];
+    sql_table *t = sql_fn_table(ctx, argv[0]);
+    const char *name = (const char *)sqlite3_value_text(argv[1]);
+    if (!t) {
+        return;
+    }
+    if (!name) {
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "the option's name is %s",
+                    sql_show(argv[1], show));
+        return;
+    }
+    if (argc == 3) {
+        const char *value = (const char *)sqlite3_value_text(argv[2]);
+        if (!value || sqlite3_value_type(argv[2]) == SQLITE_BLOB) {
+            sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "%s cannot be %s", name,
+                        sql_show(argv[2], show));
+            return;
+        }
+        if (strcmp(name, "readonly") == 0) {
+            sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
+                        "readonly belongs to the table and is set by CREATE");
+            return;
+        }
+        int rc = set_option(t, name, value);
+        if (rc != SQLITE_OK) {
+            sql_fail_fn_db(ctx, t->db->db, rc);
+            return;
+        }
+    }
+    get_option(ctx, t, name);
+}
+
+/* --------------------------------------------------------------------------------- registration */
+
+typedef struct function_row {
+    const char *name;
+    int argc, flags;
+    void (*fn)(sqlite3_context *, int, sqlite3_value **);
+} function_row;
+
+enum {
+    PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
+    DIRECT = SQLITE_UTF8 | SQLITE_DIRECTONLY
+};
+
+static const function_row functions[] = {
+    {"h5mem_version", 0, PURE, version_fn},
+    {"h5mem_vector", 1, PURE, sql_vector_fn},
+    {"h5mem_vector_json", 1, PURE, sql_vector_json_fn},
+    {"h5mem_distance", 2, PURE, sql_distance_fn},
+    {"h5mem_distance", 3, PURE, sql_distance_fn},
+    {"h5mem_flush", 1, DIRECT, flush_fn},
+    {"h5mem_stats", 1, DIRECT, sql_stats_fn},
+    {"h5mem_config", 2, DIRECT, config_fn},
+    {"h5mem_config", 3, DIRECT, config_fn},
+    {"h5mem_import", 3, DIRECT, sql_import_fn},
+};
+
+int sql_functions_register(sql_db *d)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions && rc == SQLITE_OK; i++) {
+        const function_row *f = &functions[i];
+        d->refs++; // given back by the destructor, also when registering fails
+        rc = sqlite3_create_function_v2(d->db, f->name, f->argc, f->flags, d, f->fn, NULL, NULL,
+                                        sql_db_unref);
+    }
+    return rc;
+}

@@ -1,0 +1,372 @@
+/*
+ * sql_import.c - h5mem_import(t, path, 'h5mem'): all rows of another store, in one savepoint of the
+ * caller's connection.
+ *
+ * Rows go in as nested INSERTs: they are tokenised here, join the caller's transaction and come or
+ * fail together. An id that is free in the table is kept. The others get fresh ones, after all kept
+ * ids are in, so that a fresh id takes none of them; then superseded_by is set again where it named
+ * a moved row. A superseded_by that names no row of the source becomes NULL: the id could be
+ * another row's here.
+ *
+ * A relative path is relative to the working folder.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "sql.h"
+
+typedef struct moved_id {
+    int64_t from, to;
+} moved_id;
+
+typedef struct import {
+    sql_table *t;
+    sqlite3_context *ctx;
+    st_conn *source;
+    st_view *view;
+    int *map;    /* source column to target column, -1: not there */
+    int ncolumn; /* of the source */
+    sqlite3_stmt *put, *link;
+    moved_id *moved; /* ascending by from */
+    size_t nmoved, room;
+    sqlite3_int64 rows;
+} import;
+
+static int fail_st(import *m, const st_error *err)
+{
+    sql_fail_fn(m->ctx, sql_code(err->code), m->t->name, st_conn_info(m->source)->path, "%s",
+                err->text);
+    return sql_code(err->code);
+}
+
+static int fail_db(import *m, int rc)
+{
+    sql_fail_fn_db(m->ctx, m->t->db->db, rc);
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------- columns */
+
+static const char *source_name(const import *m, int col)
+{
+    return col < ST_COL_USER ? st_column_name(col)
+                             : st_conn_info(m->source)->columns[col - ST_COL_USER].name;
+}
+
+static int map_columns(import *m)
+{
+    const st_info *from = st_conn_info(m->source), *to = st_conn_info(m->t->store->conn);
+    if (from->dim != to->dim) {
+        sql_fail_fn(m->ctx, SQLITE_ERROR, m->t->name, m->t->store->path, "dim is %lld, %s has %lld",
+                    (long long)to->dim, sql_base_name(from->path), (long long)from->dim);
+        return SQLITE_ERROR;
+    }
+    m->ncolumn = st_conn_columns(m->source);
+    m->map = sqlite3_malloc64((size_t)m->ncolumn * sizeof *m->map);
+    if (!m->map) {
+        return SQLITE_NOMEM;
+    }
+    for (int i = 0; i < m->ncolumn; i++) {
+        m->map[i] = i < ST_COL_USER ? i : -1;
+        for (int j = ST_COL_USER; j < sql_table_columns(m->t) && i >= ST_COL_USER; j++) {
+            if (sqlite3_stricmp(source_name(m, i), sql_column_name(m->t, j)) == 0) {
+                m->map[i] = j;
+            }
+        }
+    }
+    return SQLITE_OK;
+}
+
+// INSERT with one parameter a column of the table: ?1 is id.
+static int prepare(import *m)
+{
+    sqlite3 *db = m->t->db->db;
+    sqlite3_str *s = sqlite3_str_new(db);
+    sqlite3_str_appendf(s, "INSERT INTO \"%w\".\"%w\"(", m->t->schema, m->t->name);
+    int n = sql_table_columns(m->t);
+    for (int i = 0; i < n; i++) {
+        sqlite3_str_appendf(s, "%s\"%w\"", i ? ", " : "", sql_column_name(m->t, i));
+    }
+    for (int i = 0; i < n; i++) {
+        sqlite3_str_appendf(s, "%s?%d", i ? ", " : ") VALUES(", i + 1);
+    }
+    sqlite3_str_appendall(s, ")");
+    char *sql = sqlite3_str_finish(s);
+    int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &m->put, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    if (rc == SQLITE_OK) {
+        sql = sqlite3_mprintf("UPDATE \"%w\".\"%w\" SET superseded_by = ?2 WHERE id = ?1",
+                              m->t->schema, m->t->name);
+        rc = sql ? sqlite3_prepare_v2(db, sql, -1, &m->link, NULL) : SQLITE_NOMEM;
+        sqlite3_free(sql);
+    }
+    return rc == SQLITE_OK ? rc : fail_db(m, rc);
+}
+
+/* ----------------------------------------------------------------------------------------- rows */
+
+static int source_value(import *m, uint64_t row, int col, st_value *out)
+{
+    st_error err = {0};
+    return st_view_value(m->view, row, col, out, &err) == ST_OK ? SQLITE_OK : fail_st(m, &err);
+}
+
+static int bind_value(sqlite3_stmt *stmt, int at, const st_value *v)
+{
+    switch (v->type) {
+    case ST_INT:
+        return sqlite3_bind_int64(stmt, at, v->i);
+    case ST_REAL:
+        return sqlite3_bind_double(stmt, at, v->r);
+    case ST_TEXT:
+        return sqlite3_bind_text64(stmt, at, v->p, v->n, SQLITE_STATIC, SQLITE_UTF8);
+    case ST_BLOB:
+        return sqlite3_bind_blob64(stmt, at, v->p, v->n, SQLITE_STATIC);
+    default:
+        return sqlite3_bind_null(stmt, at);
+    }
+}
+
+// Is superseded_by the id of a row of the source?
+static int names_a_row(import *m, st_value *v)
+{
+    uint64_t row;
+    st_error err = {0};
+    int st = v->type == ST_INT ? st_view_find(m->view, v->i, &row, &err) : ST_OK;
+    if (st == ST_NOTFOUND) {
+        memset(v, 0, sizeof *v);
+    }
+    return st == ST_OK || st == ST_NOTFOUND ? SQLITE_OK : fail_st(m, &err);
+}
+
+// *taken (NULL: any failure is one): 1 when the id is another row's.
+static int copy_row(import *m, uint64_t row, int *taken)
+{
+    int rc = SQLITE_OK;
+    sqlite3_clear_bindings(m->put);
+    for (int i = taken ? ST_COL_ID : ST_COL_ID + 1; i < m->ncolumn && rc == SQLITE_OK; i++) {
+        st_value v;
+        rc = source_value(m, row, i, &v);
+        if (rc == SQLITE_OK && i == ST_COL_SUPERSEDED_BY) {
+            rc = names_a_row(m, &v);
+        }
+        if (rc == SQLITE_OK && m->map[i] < 0 && v.type != ST_NULL) {
+            sql_fail_fn(m->ctx, SQLITE_ERROR, m->t->name, m->t->store->path,
+                        "%s has a column \"%s\" with values, the table has none",
+                        sql_base_name(st_conn_info(m->source)->path), source_name(m, i));
+            return SQLITE_ERROR;
+        }
+        if (rc == SQLITE_OK && m->map[i] >= 0) {
+            rc = bind_value(m->put, m->map[i] + 1, &v);
+        }
+    }
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    sqlite3_step(m->put);
+    rc = sqlite3_reset(m->put);
+    if (taken && (rc & 0xff) == SQLITE_CONSTRAINT) {
+        *taken = 1;
+        return SQLITE_OK;
+    }
+    m->rows += rc == SQLITE_OK;
+    return rc == SQLITE_OK ? rc : fail_db(m, rc);
+}
+
+/* ------------------------------------------------------------------------------------------ ids */
+
+static int add_moved(import *m, int64_t id)
+{
+    if (m->nmoved == m->room) {
+        size_t room = m->room * 2 + 64;
+        moved_id *more = sqlite3_realloc64(m->moved, room * sizeof *more);
+        if (!more) {
+            return SQLITE_NOMEM;
+        }
+        m->moved = more;
+        m->room = room;
+    }
+    m->moved[m->nmoved].from = id;
+    m->moved[m->nmoved++].to = 0;
+    return SQLITE_OK;
+}
+
+static const moved_id *find_moved(const import *m, int64_t id)
+{
+    size_t lo = 0, hi = m->nmoved;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (m->moved[mid].from < id) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < m->nmoved && m->moved[lo].from == id ? &m->moved[lo] : NULL;
+}
+
+/* --------------------------------------------------------------------------------------- passes */
+
+static int scan_source(import *m, int (*each)(import *, uint64_t, int64_t))
+{
+    st_query q;
+    st_cursor *c;
+    st_error err = {0};
+    memset(&q, 0, sizeof q);
+    q.k = -1;
+    q.order = ST_ORDER_ID;
+    if (st_search(m->view, &q, &c, &err) != ST_OK) {
+        return fail_st(m, &err);
+    }
+    int rc = SQLITE_OK, more;
+    while (rc == SQLITE_OK && (more = st_cursor_next(c, &err)) != 0) {
+        st_value id;
+        rc = more < 0 ? fail_st(m, &err) : source_value(m, st_cursor_row(c), ST_COL_ID, &id);
+        rc = rc == SQLITE_OK ? each(m, st_cursor_row(c), id.i) : rc;
+    }
+    st_cursor_close(c);
+    return rc;
+}
+
+static int keep_or_note(import *m, uint64_t row, int64_t id)
+{
+    int taken = 0;
+    int rc = copy_row(m, row, &taken);
+    return taken ? add_moved(m, id) : rc;
+}
+
+static int put_moved(import *m)
+{
+    int rc = SQLITE_OK;
+    for (size_t i = 0; i < m->nmoved && rc == SQLITE_OK; i++) {
+        uint64_t row;
+        st_error err = {0};
+        rc = st_view_find(m->view, m->moved[i].from, &row, &err) == ST_OK ? copy_row(m, row, NULL)
+                                                                          : fail_st(m, &err);
+        m->moved[i].to = sqlite3_last_insert_rowid(m->t->db->db);
+    }
+    return rc;
+}
+
+static int relink(import *m, uint64_t row, int64_t id)
+{
+    st_value v;
+    int rc = source_value(m, row, ST_COL_SUPERSEDED_BY, &v);
+    const moved_id *to = rc == SQLITE_OK && v.type == ST_INT ? find_moved(m, v.i) : NULL;
+    if (to) {
+        const moved_id *self = find_moved(m, id);
+        sqlite3_bind_int64(m->link, 1, self ? self->to : id);
+        sqlite3_bind_int64(m->link, 2, to->to);
+        sqlite3_step(m->link);
+        rc = sqlite3_reset(m->link);
+        rc = rc == SQLITE_OK ? rc : fail_db(m, rc);
+    }
+    return rc;
+}
+
+static int copy_all(import *m)
+{
+    int rc = scan_source(m, keep_or_note);
+    if (rc == SQLITE_OK && m->nmoved > 0) {
+        rc = put_moved(m);
+        rc = rc == SQLITE_OK ? scan_source(m, relink) : rc;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- together */
+
+static int run(import *m)
+{
+    sqlite3 *db = m->t->db->db;
+    st_error err = {0};
+    int rc = map_columns(m);
+    if (rc == SQLITE_OK && st_view_open(m->source, &m->view, &err) != ST_OK) {
+        rc = fail_st(m, &err);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db, "SAVEPOINT h5mem_import", NULL, NULL, NULL);
+        if (rc != SQLITE_OK) {
+            return fail_db(m, rc);
+        }
+        rc = prepare(m);
+        rc = rc == SQLITE_OK ? copy_all(m) : rc;
+        if (rc == SQLITE_OK) {
+            rc = sqlite3_exec(db, "RELEASE h5mem_import", NULL, NULL, NULL);
+            if (rc != SQLITE_OK) {
+                fail_db(m, rc);
+            }
+        }
+        if (rc != SQLITE_OK) {
+            sqlite3_exec(db, "ROLLBACK TO h5mem_import; RELEASE h5mem_import", NULL, NULL, NULL);
+        }
+    }
+    return rc;
+}
+
+static st_conn *open_source(sqlite3_context *ctx, sql_table *t, sqlite3_value *v)
+{
+    char show[SQL_SHOW], *path;
+    int host_file;
+    st_conn *conn;
+    st_error err = {0};
+    const char *given = (const char *)sqlite3_value_text(v);
+    if (!given || sqlite3_value_type(v) != SQLITE_TEXT || !*given) {
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, NULL, "the path is %s", sql_show(v, show));
+        return NULL;
+    }
+    if (sql_path_resolve(t->db->db, NULL, given, &path, &host_file) != SQLITE_OK) {
+        sqlite3_result_error_nomem(ctx);
+        return NULL;
+    }
+    int st = st_open(path, ST_OPEN_READONLY, NULL, &t->db->host, &conn, &err);
+    if (st != ST_OK) {
+        sql_fail_fn(ctx, st == ST_NOTFOUND ? SQLITE_CANTOPEN : sql_code(st), t->name, path, "%s",
+                    err.text);
+        conn = NULL;
+    } else if (conn == t->store->conn) {
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, path, "this is the table's own store");
+        st_close(conn);
+        conn = NULL;
+    }
+    sqlite3_free(path);
+    return conn;
+}
+
+void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+import m;
+    char show[SQL_SHOW];
+    (void)argc;
+    memset(&m, 0, sizeof m);
+    m.ctx = ctx;
+    m.t = sql_fn_table(ctx, argv[0]);
+    if (!m.t) {
+        return;
+    }
+    const char *format = (const char *)sqlite3_value_text(argv[2]);
+    if (!format || strcmp(format, "h5mem") != 0) {
+        sql_fail_fn(ctx, SQLITE_ERROR, m.t->name, NULL, "the format is %s; known is 'h5mem'",
+                    sql_show(argv[2], show));
+        return;
+    }
+    m.source = open_source(ctx, m.t, argv[1]);
+    if (!m.source) {
+        return;
+    }
+    int rc = run(&m);
+    sqlite3_finalize(m.put);
+    sqlite3_finalize(m.link);
+    if (m.view) {
+        st_view_close(m.view);
+    }
+    st_close(m.source);
+    sqlite3_free(m.map);
+    sqlite3_free(m.moved);
+    if (rc == SQLITE_OK) {
+        sqlite3_result_int64(ctx, m.rows);
+    } else if (rc == SQLITE_NOMEM) {
+        sqlite3_result_error_nomem(ctx);
+    }
+}

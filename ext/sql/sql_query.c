@@ -1,0 +1,134 @@
+/*
+ * sql_query.c - what the values of a search mean: the query vector, the words, k and the settings.
+ *
+ * Text is plain words: any string is a query, its tokens are OR-ed and ranked, punctuation is
+ * punctuation.
+ *
+ * ERRORS   each names the column or setting and the value.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sql.h"
+#include "sql_value.h"
+
+int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
+{
+    const st_info *info = st_conn_info(t->store->conn);
+    size_t dim = (size_t)info->dim, count = 0;
+    char show[SQL_SHOW], why[160] = "";
+    int type = sqlite3_value_type(v), rc = SQLITE_OK;
+    *out = NULL;
+    float *x = sqlite3_malloc64(dim * sizeof *x + 1);
+    if (!x) {
+        return SQLITE_NOMEM;
+    }
+    if (type == SQLITE_TEXT) {
+        const char *s = (const char *)sqlite3_value_text(v);
+        if (!s) {
+            rc = SQLITE_NOMEM;
+        } else if (!sql_scan_vector(s, (size_t)sqlite3_value_bytes(v), x, dim, &count, why,
+                                    sizeof why)) {
+            rc = sql_fail(t, SQLITE_ERROR, "the query vector %s %s", sql_show(v, show), why);
+        }
+    } else if (type == SQLITE_BLOB) {
+        size_t n = (size_t)sqlite3_value_bytes(v);
+        count = n / 4;
+        if (n % 4 != 0) {
+            rc = sql_fail(t, SQLITE_ERROR,
+                          "the query vector has %lld bytes, expected %lld (dim %lld)", (long long)n,
+                          (long long)dim * 4, (long long)dim);
+        } else if (count == dim) {
+            sql_floats_load(sqlite3_value_blob(v), dim, x);
+        }
+    } else {
+        rc = sql_fail(
+            t, SQLITE_ERROR,
+            "the query vector is %s; it takes a blob of %lld bytes or a JSON array of %lld numbers",
+            sql_show(v, show), (long long)dim * 4, (long long)dim);
+    }
+    if (rc == SQLITE_OK && count != dim) {
+        rc = sql_fail(t, SQLITE_ERROR, "dim is %lld, got a query vector of %lld", (long long)dim,
+                      (long long)count);
+    }
+    for (size_t i = 0; i < dim && rc == SQLITE_OK; i++) {
+        if (!isfinite(x[i])) {
+            rc = sql_fail(t, SQLITE_ERROR, "the query vector is %s at [%lld]",
+                          isnan(x[i]) ? "NaN" : "infinite", (long long)i);
+        }
+    }
+    if (rc != SQLITE_OK) {
+        sqlite3_free(x);
+        return rc;
+    }
+    *out = x;
+    return SQLITE_OK;
+}
+
+int sql_query_text(sql_table *t, sqlite3_value *v, sql_tokens *out)
+{
+    sql_tokenizer *tok;
+    int type = sqlite3_value_type(v);
+    char show[SQL_SHOW];
+    if (type == SQLITE_BLOB) {
+        return sql_fail(t, SQLITE_ERROR, "the text query is %s; it takes text", sql_show(v, show));
+    }
+    int rc = sql_table_tokenizer(t, &tok);
+    if (rc != SQLITE_OK || type == SQLITE_NULL) {
+        return rc;
+    }
+    const char *s = (const char *)sqlite3_value_text(v);
+    return s ? sql_tokenize(tok, 1, s, (size_t)sqlite3_value_bytes(v), out) : SQLITE_NOMEM;
+}
+
+/* ------------------------------------------------------------------------------------- settings */
+
+int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out)
+{
+    char show[SQL_SHOW];
+    int type = sqlite3_value_type(v);
+    if (type == SQLITE_INTEGER) {
+        *out = sqlite3_value_int64(v);
+    } else if (type != SQLITE_FLOAT || !sql_whole(sqlite3_value_double(v), out)) {
+        return sql_fail(t, SQLITE_ERROR, "%s is %s; it takes a whole number", sql_hidden_names[hid],
+                        sql_show(v, show));
+    }
+    if (*out < 0) {
+        return sql_fail(t, SQLITE_ERROR, "%s is %s; it cannot be negative", sql_hidden_names[hid],
+                        sql_show(v, show));
+    }
+    return SQLITE_OK;
+}
+
+int sql_setting_real(sql_table *t, int hid, sqlite3_value *v, double *out)
+{
+    char show[SQL_SHOW];
+    int type = sqlite3_value_type(v);
+    *out = sqlite3_value_double(v);
+    if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !isfinite(*out)) {
+        return sql_fail(t, SQLITE_ERROR, "%s is %s; it takes a number", sql_hidden_names[hid],
+                        sql_show(v, show));
+    }
+    if (hid != SQL_HID_AS_OF && *out < 0) {
+        return sql_fail(t, SQLITE_ERROR, "%s is %s; it cannot be negative", sql_hidden_names[hid],
+                        sql_show(v, show));
+    }
+    return SQLITE_OK;
+}
+
+int sql_option_real(sql_table *t, const char *name, double *out)
+{
+    char buf[64];
+    st_error err = {0};
+    *out = 0;
+    if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    size_t n = strlen(buf);
+    if (n == 0 || sql_scan_f64(buf, n, out) != n) {
+        return sql_fail(t, SQLITE_CORRUPT_VTAB, "option %s is '%s', which is no number", name, buf);
+    }
+    return SQLITE_OK;
+}

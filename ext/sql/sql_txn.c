@@ -1,0 +1,238 @@
+/*
+ * sql_txn.c - the store's part in SQLite's transactions.
+ *
+ * SQLite calls every virtual table of a transaction; several of ours can stand on one store, and
+ * one table can have two instances (schema reload in mid-transaction). So the state is the
+ * sql_store's, and each call does its work once and nothing the second time:
+ *
+ *   xBegin      notes that the table was announced; the store's transaction begins at the first
+ *               change
+ *   xSavepoint  before the first change only counted: all of those marks stand at the beginning
+ *   xSync       phase one, then the transaction's id into the state row of the table that wrote
+ *               first; it rides in SQLite's commit
+ *   xCommit     phase two
+ *   xRollback   all undone
+ *
+ * A table made by CREATE in this transaction is in it without xBegin, and SQLite does not tell it
+ * of a ROLLBACK TO that undoes the CREATE. Its state row is then gone, which is how xSync and the
+ * next CREATE see that its rows are to be forgotten.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sql.h"
+
+enum { MARKS_MAX = 1 << 20 };
+
+/* ------------------------------------------------------------------------------------ beginning */
+
+// The host file by device and inode; none for a database that has no file under that name.
+static void identify(const sql_table *t, st_identity *out)
+{
+    struct stat st;
+    memset(out, 0, sizeof *out);
+    memcpy(out->uuid, t->uuid, 16);
+    out->host = sqlite3_db_filename(t->db->db, t->schema);
+    if (out->host && *out->host && stat(out->host, &st) == 0) {
+        out->dev = (uint64_t)st.st_dev;
+        out->ino = (uint64_t)st.st_ino;
+    }
+}
+
+int sql_txn_write(sql_table *t)
+{
+    int rc = sql_table_open(t);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    if (t->readonly) {
+        return sql_fail(t, SQLITE_READONLY, "the table is readonly");
+    }
+    sql_store *s = t->store;
+    s->prepared = 0;
+    if (st_in_transaction(s->conn)) {
+        return SQLITE_OK;
+    }
+    st_identity who;
+    st_error err = {0};
+    identify(t, &who);
+    if (st_begin(s->conn, sql_busy_timeout(t->db->db), &who, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    memcpy(s->row, t->uuid, 16);
+    s->unannounced = !t->announced;
+    for (int i = 0; i < s->marks; i++) {
+        if (st_savepoint(s->conn, i, &err) != ST_OK) {
+            st_rollback(s->conn);
+            return sql_fail_st(t, &err);
+        }
+    }
+    return SQLITE_OK;
+}
+
+int sql_txn_decide(sql_table *t)
+{
+    st_identity who;
+    st_error err = {0};
+    identify(t, &who);
+    if (st_begin(t->store->conn, sql_busy_timeout(t->db->db), &who, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    st_rollback(t->store->conn);
+    return SQLITE_OK;
+}
+
+static void ended(sql_store *s)
+{
+    s->marks = s->prepared = s->unannounced = 0;
+}
+
+static sql_store *in_transaction(sqlite3_vtab *v)
+{
+    sql_store *s = ((sql_table *)v)->store;
+    return s->conn && st_in_transaction(s->conn) ? s : NULL;
+}
+
+int sql_txn_begin(sqlite3_vtab *v)
+{
+    ((sql_table *)v)->announced = 1;
+    return SQLITE_OK;
+}
+
+int sql_txn_forget_lost(sql_store *s)
+{
+    int64_t txid;
+    if (!s->conn || !st_in_transaction(s->conn) || !s->unannounced) {
+        return SQLITE_OK;
+    }
+    int rc = sql_state_find(s->db->db, s->row, NULL, NULL, &txid);
+    if (rc == SQLITE_NOTFOUND) {
+        st_rollback(s->conn);
+        ended(s);
+        rc = SQLITE_OK;
+    }
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------------- committing */
+
+// The state row is usually that of a live table; after a rename that was rolled back it has to be
+// looked for.
+static int write_row(sql_table *t, const uint8_t owner[16], int64_t txid)
+{
+    sqlite3 *db = t->db->db;
+    int rc = SQLITE_NOTFOUND;
+    for (sql_table *o = t->db->tables; o && rc == SQLITE_NOTFOUND; o = o->next) {
+        if (memcmp(o->uuid, owner, 16) == 0) {
+            char *name = sqlite3_mprintf("%s_state", o->name);
+            rc = name ? sql_state_write(db, o->schema, name, owner, txid) : SQLITE_NOMEM;
+            sqlite3_free(name);
+        }
+    }
+    if (rc == SQLITE_NOTFOUND) {
+        char *schema, *name;
+        int64_t old;
+        rc = sql_state_find(db, owner, &schema, &name, &old);
+        if (rc == SQLITE_OK) {
+            rc = sql_state_write(db, schema, name, owner, txid);
+            sqlite3_free(schema);
+            sqlite3_free(name);
+        }
+    }
+    if (rc == SQLITE_NOTFOUND) {
+        return sql_fail(t, SQLITE_CORRUPT_VTAB, "the state row of the transaction is gone");
+    }
+    return rc == SQLITE_OK
+               ? rc
+               : sql_fail(t, rc, "the state row cannot be written: %s", sqlite3_errmsg(db));
+}
+
+int sql_txn_sync(sqlite3_vtab *v)
+{
+    sql_table *t = (sql_table *)v;
+    sql_store *s = in_transaction(v);
+    if (!s || s->prepared) {
+        return SQLITE_OK;
+    }
+    int rc = sql_txn_forget_lost(s);
+    if (rc != SQLITE_OK || !st_in_transaction(s->conn)) {
+        return rc;
+    }
+    int64_t txid;
+    uint8_t owner[16];
+    st_error err = {0};
+    if (st_prepare(s->conn, &txid, owner, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    if (txid != 0) {
+        rc = write_row(t, owner, txid);
+    }
+    s->prepared = rc == SQLITE_OK;
+    return rc;
+}
+
+int sql_txn_commit(sqlite3_vtab *v)
+{
+    sql_store *s = in_transaction(v);
+    ((sql_table *)v)->announced = 0;
+    if (s) {
+        st_commit(s->conn);
+    }
+    ended(((sql_table *)v)->store);
+    return SQLITE_OK;
+}
+
+int sql_txn_rollback(sqlite3_vtab *v)
+{
+    sql_store *s = in_transaction(v);
+    ((sql_table *)v)->announced = 0;
+    if (s) {
+        st_rollback(s->conn);
+    }
+    ended(((sql_table *)v)->store);
+    return SQLITE_OK;
+}
+
+/* ----------------------------------------------------------------------------------- savepoints */
+
+int sql_txn_savepoint(sqlite3_vtab *v, int n)
+{
+    sql_table *t = (sql_table *)v;
+    sql_store *s = in_transaction(v);
+    st_error err = {0};
+    if (!s) {
+        s = t->store;
+        s->marks = n >= MARKS_MAX ? MARKS_MAX : n + 1 > s->marks ? n + 1 : s->marks;
+        return SQLITE_OK;
+    }
+    s->prepared = 0;
+    return st_savepoint(s->conn, n, &err) == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);
+}
+
+int sql_txn_release(sqlite3_vtab *v, int n)
+{
+    sql_store *s = in_transaction(v);
+    if (s) {
+        s->prepared = 0;
+        st_release(s->conn, n);
+    } else {
+        s = ((sql_table *)v)->store;
+        s->marks = n < s->marks ? n : s->marks;
+    }
+    return SQLITE_OK;
+}
+
+int sql_txn_rollback_to(sqlite3_vtab *v, int n)
+{
+    sql_store *s = in_transaction(v);
+    if (s) {
+        s->prepared = 0;
+        st_rollback_to(s->conn, n);
+    } else {
+        s = ((sql_table *)v)->store;
+        s->marks = n + 1 < s->marks ? n + 1 : s->marks;
+    }
+    return SQLITE_OK;
+}

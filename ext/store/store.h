@@ -33,21 +33,24 @@
 enum {
     ST_OK = 0,
     ST_NOMEM = -1,
-    ST_IO = -2,            /* the system refused; text has the reason */
-    ST_FULL = -3,          /* no space left, or a size limit of the system */
-    ST_CORRUPT = -4,       /* the store's bytes are wrong */
-    ST_UNSUPPORTED = -5,   /* right, but not for this version */
-    ST_NOTFOUND = -6,      /* no such file, row or option */
-    ST_MISUSE = -7,        /* a value the caller gave is wrong; text names it */
-    ST_LIMIT = -8,         /* a named limit */
-    ST_BUSY = -9,          /* another writer holds the store; the wait is over */
-    ST_BUSY_SNAPSHOT = -10, /* this connection reads from a snapshot that is no longer the newest: a write on it would lose one */
-    ST_STOPPED = -11,      /* the stop callback said so */
-    ST_EXISTS = -12,       /* a row with this id is there */
-    ST_READONLY = -13,     /* file, folder or connection is read-only */
-    ST_NOT_A_STORE = -14,  /* a file that is no HDF5 file, or an HDF5 file that is no store; untouched */
-    ST_DOUBT = -15,        /* the last transaction belongs to another host database, which must be opened first; text names it */
-    ST_LOCKED = -16        /* this connection has uncommitted rows: not now */
+    ST_IO = -2,          /* the system refused; text has the reason */
+    ST_FULL = -3,        /* no space left, or a size limit of the system */
+    ST_CORRUPT = -4,     /* the store's bytes are wrong */
+    ST_UNSUPPORTED = -5, /* right, but not for this version */
+    ST_NOTFOUND = -6,    /* no such file, row or option */
+    ST_MISUSE = -7,      /* a value the caller gave is wrong; text names it */
+    ST_LIMIT = -8,       /* a named limit */
+    ST_BUSY = -9,        /* another writer holds the store; the wait is over */
+    ST_BUSY_SNAPSHOT =
+        -10, /* this connection reads from a snapshot that is no longer the newest: a write on it would lose one */
+    ST_STOPPED = -11,  /* the stop callback said so */
+    ST_EXISTS = -12,   /* a row with this id is there */
+    ST_READONLY = -13, /* file, folder or connection is read-only */
+    ST_NOT_A_STORE =
+        -14, /* a file that is no HDF5 file, or an HDF5 file that is no store; untouched */
+    ST_DOUBT =
+        -15, /* the last transaction belongs to another host database, which must be opened first; text names it */
+    ST_LOCKED = -16 /* this connection has uncommitted rows: not now */
 };
 
 typedef struct st_error {
@@ -69,31 +72,31 @@ typedef struct st_value {
 
 /* Built-in columns, in the order of the table. */
 enum {
-    ST_COL_ID,           /* INT */
-    ST_COL_CONTENT,      /* TEXT or NULL */
-    ST_COL_EMBEDDING,    /* BLOB of 4 * dim bytes (f32, native order) or NULL */
-    ST_COL_TIMESTAMP,    /* REAL, Unix seconds UTC; never NULL */
-    ST_COL_SESSION,      /* TEXT or NULL */
-    ST_COL_CHANNEL,      /* TEXT or NULL */
-    ST_COL_TAGS,         /* TEXT or NULL */
-    ST_COL_SOURCE,       /* TEXT: user assistant system tool retrieval correction, or NULL */
-    ST_COL_TIER,         /* TEXT: working episodic semantic */
-    ST_COL_IMPORTANCE,   /* REAL 0..1 */
-    ST_COL_ACTIVATION,   /* REAL >= 0 */
-    ST_COL_ACCESS_COUNT, /* INT >= 0 */
-    ST_COL_LAST_ACCESS,  /* REAL or NULL */
-    ST_COL_VALID_FROM,   /* REAL or NULL */
-    ST_COL_VALID_TO,     /* REAL or NULL */
+    ST_COL_ID,            /* INT */
+    ST_COL_CONTENT,       /* TEXT or NULL */
+    ST_COL_EMBEDDING,     /* BLOB of 4 * dim bytes (f32, native order) or NULL */
+    ST_COL_TIMESTAMP,     /* REAL, Unix seconds UTC; never NULL */
+    ST_COL_SESSION,       /* TEXT or NULL */
+    ST_COL_CHANNEL,       /* TEXT or NULL */
+    ST_COL_TAGS,          /* TEXT or NULL */
+    ST_COL_SOURCE,        /* TEXT: user assistant system tool retrieval correction, or NULL */
+    ST_COL_TIER,          /* TEXT: working episodic semantic */
+    ST_COL_IMPORTANCE,    /* REAL 0..1 */
+    ST_COL_ACTIVATION,    /* REAL >= 0 */
+    ST_COL_ACCESS_COUNT,  /* INT >= 0 */
+    ST_COL_LAST_ACCESS,   /* REAL or NULL */
+    ST_COL_VALID_FROM,    /* REAL or NULL */
+    ST_COL_VALID_TO,      /* REAL or NULL */
     ST_COL_SUPERSEDED_BY, /* INT or NULL */
-    ST_COL_PINNED,       /* INT 0 or 1 */
-    ST_COL_USER          /* the first user column */
+    ST_COL_PINNED,        /* INT 0 or 1 */
+    ST_COL_USER           /* the first user column */
 };
 
 /* What a search gives a row; usable in st_term.col beside real columns. */
 enum { ST_COL_DISTANCE = 1000, ST_COL_RANK = 1001, ST_COL_SCORE = 1002 };
 
 #define ST_USER_COLUMNS_MAX 64
-#define ST_NAME_MAX 128 /* bytes of a user column's or option's name */
+#define ST_NAME_MAX         128 /* bytes of a user column's or option's name */
 
 typedef struct st_column {
     char name[ST_NAME_MAX];
@@ -123,13 +126,16 @@ typedef struct st_option {
 
 /* What CREATE says. On an existing store dim, metric, tokenizer and columns may be absent and must else agree. */
 typedef struct st_create {
-    int64_t dim;               /* 0 = not given */
-    const st_option *options;  /* every other option given, by the names of st_option_names; set once, at creation; on an existing store: as said at each name */
+    int64_t dim; /* 0 = not given */
+    const st_option *
+        options; /* every other option given, by the names of st_option_names; set once, at creation; on an existing store: as said at each name */
     size_t noption;
-    const st_column *columns;  /* user columns */
+    const st_column *columns; /* user columns */
     size_t ncolumn;
-    const char *tokenizer;     /* specification; NULL = not given (a new store gets the default below) */
-    const char *fingerprint;   /* of the tokenizer that the creating connection has for that specification; required for a new store */
+    const char
+        *tokenizer; /* specification; NULL = not given (a new store gets the default below) */
+    const char *
+        fingerprint; /* of the tokenizer that the creating connection has for that specification; required for a new store */
 } st_create;
 
 #define ST_DEFAULT_TOKENIZER "porter unicode61 remove_diacritics 2"
@@ -142,7 +148,8 @@ enum {
 typedef struct st_conn st_conn;
 
 /* Opens the store at path (absolute, or relative to the working folder), replaying and mending as needed. create is read with ST_OPEN_CREATE only. */
-int st_open(const char *path, int flags, const st_create *create, const st_host *host, st_conn **out, st_error *err);
+int st_open(const char *path, int flags, const st_create *create, const st_host *host,
+            st_conn **out, st_error *err);
 /* Ends one use. The last one of a connection rolls back what is open. The last connection of all processes flushes, if nothing stands in the way. */
 void st_close(st_conn *c);
 
@@ -167,7 +174,7 @@ int st_conn_columns(const st_conn *c);
 
 /* Who decides about a transaction: the state row of the host table that wrote first. */
 typedef struct st_identity {
-    uint8_t uuid[16]; /* of the row */
+    uint8_t uuid[16];  /* of the row */
     uint64_t dev, ino; /* of the host file; 0, 0 when the host has none (:memory:, TEMP) */
     const char *host;  /* the host file's name, for messages; may be NULL */
 } st_identity;
@@ -175,8 +182,8 @@ typedef struct st_identity {
 /* Takes the writer lock, waiting up to timeout_ms, and fixes the snapshot. Decides what is in doubt first (the caller holds the host's
 ** write lock). In a transaction already: ST_OK and nothing changes (the first identity stays). */
 int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err);
-int st_in_transaction(const st_conn *c);      /* 1 from st_begin to st_commit/st_rollback */
-int st_has_changes(const st_conn *c);         /* 1 when the open transaction has changed something */
+int st_in_transaction(const st_conn *c); /* 1 from st_begin to st_commit/st_rollback */
+int st_has_changes(const st_conn *c);    /* 1 when the open transaction has changed something */
 
 /* Undo marks, numbered as SQLite numbers savepoints. Mark n is set by the first st_savepoint(n) since n was released or passed. Rolling back to a mark never set, or to -1,
 ** undoes everything. Without a transaction these do nothing. */
@@ -197,7 +204,8 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err);
 /* Changes row id to the given values; all columns are given, changed[col] says which differ (values of others are not read). tokens are needed when
 ** any changed column is heavy (st_column_heavy) and the row's content, old or new, is not NULL. A changed ST_COL_ID moves the row: ST_EXISTS when the new id is taken. */
 int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err);
-int st_column_heavy(const st_conn *c, int col); /* 1: changing it writes a new row; 0: it is changed in place */
+int st_column_heavy(const st_conn *c,
+                    int col); /* 1: changing it writes a new row; 0: it is changed in place */
 int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there is no such row */
 /* Is this id there, as this connection sees it inside its transaction? ST_OK or ST_NOTFOUND. */
 int st_exists(st_conn *c, int64_t id, st_error *err);
@@ -241,33 +249,39 @@ enum { ST_EQ = 1, ST_NE, ST_LT, ST_LE, ST_GT, ST_GE, ST_IN, ST_ISNULL, ST_NOTNUL
 typedef struct st_term {
     int col;
     int op;
-    st_value value;       /* all but IN, ISNULL, NOTNULL, NEVER */
-    const st_value *list; /* IN: nlist values, any order; NULLs and values of other kinds match nothing */
+    st_value value; /* all but IN, ISNULL, NOTNULL, NEVER */
+    const st_value
+        *list; /* IN: nlist values, any order; NULLs and values of other kinds match nothing */
     size_t nlist;
 } st_term;
 
-enum { ST_ORDER_BEST = 0, /* searches: best first by score, ties by id; scans: by position */
-       ST_ORDER_WORST = 1, /* searches only: the exact reverse by key, ties by id still ascending */
-       ST_ORDER_ID = 2, ST_ORDER_ID_DESC = 3 }; /* scans only */
+enum {
+    ST_ORDER_BEST = 0,  /* searches: best first by score, ties by id; scans: by position */
+    ST_ORDER_WORST = 1, /* searches only: the exact reverse by key, ties by id still ascending */
+    ST_ORDER_ID = 2,
+    ST_ORDER_ID_DESC = 3
+}; /* scans only */
 
 typedef struct st_query {
-    const st_term *terms; /* AND-ed; also on ST_COL_DISTANCE, _RANK, _SCORE of a search (a part not asked for is NULL) */
+    const st_term *
+        terms; /* AND-ed; also on ST_COL_DISTANCE, _RANK, _SCORE of a search (a part not asked for is NULL) */
     size_t nterm;
-    const float *vector;  /* dim values, finite (checked), or NULL: no vector part */
+    const float *vector;   /* dim values, finite (checked), or NULL: no vector part */
     const uint8_t *tokens; /* token stream of the text part; see has_text */
     size_t ntokens;
-    int has_text;         /* 1: a text part, even one without tokens (which matches nothing) */
-    int order;            /* ST_ORDER_ */
-    int64_t k;            /* at most so many rows, the best ones, after terms; -1 = all */
-    uint64_t hint;        /* how many rows will likely be read; 0 = unknown; never changes the result */
-    int has_as_of;        /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
+    int has_text;  /* 1: a text part, even one without tokens (which matches nothing) */
+    int order;     /* ST_ORDER_ */
+    int64_t k;     /* at most so many rows, the best ones, after terms; -1 = all */
+    uint64_t hint; /* how many rows will likely be read; 0 = unknown; never changes the result */
+    int has_as_of; /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
     double as_of;
     double vector_weight, text_weight, rrf_k; /* fusion; from the query or the options */
 } st_query;
 
 /* score: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip; both: sum of weight / (rrf_k + position) over the full rankings. */
 typedef struct st_cursor st_cursor;
-int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err); /* q and what it points to may go away afterwards */
+int st_search(st_view *v, const st_query *q, st_cursor **out,
+              st_error *err); /* q and what it points to may go away afterwards */
 /* 1: at a row; 0: at the end; negative: failed. The first call gives the first row. */
 int st_cursor_next(st_cursor *c, st_error *err);
 uint64_t st_cursor_row(const st_cursor *c);
@@ -282,23 +296,23 @@ void st_cursor_close(st_cursor *c);
 int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
 typedef struct st_stats {
-    uint64_t rows;          /* visible */
-    uint64_t vectors;       /* rows with a vector */
-    uint64_t tier[3];       /* working, episodic, semantic */
-    uint64_t dead_rows;     /* positions in the file that no longer show */
-    uint64_t base_rows;     /* positions in the file */
-    uint64_t log_rows;      /* row versions in the log */
+    uint64_t rows;      /* visible */
+    uint64_t vectors;   /* rows with a vector */
+    uint64_t tier[3];   /* working, episodic, semantic */
+    uint64_t dead_rows; /* positions in the file that no longer show */
+    uint64_t base_rows; /* positions in the file */
+    uint64_t log_rows;  /* row versions in the log */
     uint64_t file_bytes, log_bytes;
-    uint64_t live_bytes;    /* of the file, reachable from its root */
+    uint64_t live_bytes; /* of the file, reachable from its root */
     uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes;
     uint64_t text_runs;
     uint64_t generation;
-    uint64_t sequence;      /* of the last committed frame */
-    uint64_t flushes;       /* by this process on this store */
+    uint64_t sequence;         /* of the last committed frame */
+    uint64_t flushes;          /* by this process on this store */
     uint64_t last_flush_bytes; /* appended by the last of them */
-    uint64_t syncs;         /* fsync calls by this process on this store */
-    int in_doubt;           /* 1: a prepared transaction waits for its host's verdict */
-    char flush_error[256];  /* text of the last automatic flush that failed, or empty */
+    uint64_t syncs;            /* fsync calls by this process on this store */
+    int in_doubt;              /* 1: a prepared transaction waits for its host's verdict */
+    char flush_error[256];     /* text of the last automatic flush that failed, or empty */
 } st_stats;
 int st_conn_stats(st_conn *c, st_stats *out, st_error *err);
 

@@ -1,0 +1,531 @@
+/*
+ * st_commit.c - the writer lock, the two phases of a commit, rollback.
+ *
+ * PHASE ONE  the net effect of the change set becomes frames and a prepare frame behind the committed length; the header then names them as prepared. PHASE TWO is
+ *            a memory store into that header. A death in between leaves a transaction in doubt, which st_snapshot.c settles.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "st_store.h"
+#include "vec.h"
+
+/* --------------------------------------------------------------------------------------------------------- writer lock */
+
+enum { POLL_MS = 2, POLL_MAX_MS = 20 };
+
+static int wait_in_process(st_store *s, st_conn *c, int64_t until, st_error *err)
+{
+    int rc = ST_OK;
+    pthread_mutex_lock(&s->lock);
+    while (s->writer && s->writer != c && !rc) {
+        int64_t left = until - st_now_ms();
+        struct timespec t;
+        if (left <= 0) {
+            rc = st_fail(err, ST_BUSY, "another connection of this process is writing");
+            break;
+        }
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        t.tv_sec += left / 1000;
+        t.tv_nsec += left % 1000 * 1000000;
+        if (t.tv_nsec >= 1000000000) {
+            t.tv_sec++;
+            t.tv_nsec -= 1000000000;
+        }
+        pthread_cond_timedwait(&s->writer_free, &s->lock, &t);
+    }
+    if (!rc) {
+        s->writer = c;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err)
+{
+    int64_t until = st_now_ms() + ST_MAX(timeout_ms, 0);
+    int got, pause = POLL_MS;
+    ST_TRY(wait_in_process(s, c, until, err));
+    while ((got = st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, err)) == 0) {
+        int64_t left = until - st_now_ms();
+        if (left <= 0) {
+            st_fail(err, ST_BUSY, "another process is writing");
+            break;
+        }
+        st_sleep_ms((int)ST_MIN((int64_t)pause, left));
+        pause = ST_MIN(pause * 2, POLL_MAX_MS);
+    }
+    if (got <= 0) {
+        pthread_mutex_lock(&s->lock);
+        s->writer = NULL;
+        pthread_cond_broadcast(&s->writer_free);
+        pthread_mutex_unlock(&s->lock);
+        return got < 0 ? ST_IO : ST_BUSY;
+    }
+    return ST_OK;
+}
+
+void st_writer_unlock(st_store *s, st_conn *c)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->writer == c) {
+        st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
+        s->writer = NULL;
+        pthread_cond_broadcast(&s->writer_free);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- begin */
+
+/* The file at the store's path must still be the one that is open. */
+static int check_paths(st_store *s, st_error *err)
+{
+    st_file_id path, open;
+    if (s->h5_fd >= 0 && st_id_of_fd(s->h5_fd, &open) == ST_OK &&
+        (st_id_of_path(s->path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
+        return st_fail(err, ST_IO, "the file was replaced or removed while it was open");
+    }
+    if (s->log_fd >= 0 && st_id_of_fd(s->log_fd, &open) == ST_OK &&
+        (st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
+        return st_fail(err, ST_IO, "the log was replaced or removed while it was open");
+    }
+    return ST_OK;
+}
+
+/* A log that ends before its committed length (power loss): the frames that are there are all there is. */
+static int cut_tail(st_store *s, st_error *err)
+{
+    st_log_header h;
+    ST_TRY(st_header(s, &h, err));
+    pthread_mutex_lock(&s->lock);
+    if (s->gen->generation == h.generation && s->gen->replayed < h.committed_len) {
+        h.committed_len = s->gen->replayed;
+        h.last_seq = s->gen->last_seq;
+        st_log_store(s->page, &h);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return ST_OK;
+}
+
+/* With the writer lock held. */
+static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
+{
+    st_store *s = c->store;
+    uint64_t old = c->seq, floor = 0;
+    st_gen *old_gen = c->gen;
+    int64_t txid = 0;
+    ST_TRY(check_paths(s, err));
+    ST_TRY(st_snapshot_mend(s, c->host, err));
+    if (c->nviews) {
+        // What this connection is reading must be the newest state.
+        int held = c->nviews;
+        c->nviews = 0;
+        st_gen_ref(old_gen);
+        int rc = st_snapshot_refresh(c, err);
+        c->nviews = held;
+        int stale = !rc && (c->gen != old_gen || c->seq != old);
+        st_gen_unref(old_gen);
+        ST_TRY(rc);
+        if (stale) {
+            return st_fail(err, ST_BUSY_SNAPSHOT,
+                           "others have written since this connection began to read; end the "
+                           "statement and try again");
+        }
+    } else {
+        ST_TRY(st_snapshot_refresh(c, err));
+    }
+    ST_TRY(cut_tail(s, err));
+    // The host may know a higher id (a store restored from an older copy): ours must rise above it, or an undecided transaction would pass for a committed one.
+    if (c->host && c->host->verdict && (who->dev || who->ino)) {
+        st_error e = {0, ""};
+        int rc = c->host->verdict(c->host->ctx, who->uuid, &txid, &e);
+        if (rc && rc != ST_NOTFOUND) {
+            return st_fail(err, rc, "%s", e.text);
+        }
+        floor = rc || txid < 0 ? 0 : (uint64_t)txid;
+    }
+    c->txn.floor = floor;
+    return st_from_vec(err, vec_text_new(&c->txn.text), "a transaction");
+}
+
+int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
+{
+    st_store *s = c->store;
+    st_txn *t = &c->txn;
+    int rc;
+    if (t->active) {
+        return ST_OK;
+    }
+    if (c->readonly) {
+        return st_fail(err, ST_READONLY, "the store is open for reading only");
+    }
+    if (!s->log) {
+        // Opened beside nothing; the first writer makes the log.
+        pthread_mutex_lock(&s->lock);
+        rc = s->log ? ST_OK : st_store_make_log(s, err);
+        pthread_mutex_unlock(&s->lock);
+        ST_TRY(rc);
+    }
+    ST_TRY(st_writer_lock(s, c, timeout_ms, err));
+    rc = begin_locked(c, who, err);
+    if (rc) {
+        st_writer_unlock(s, c);
+        return rc;
+    }
+    t->active = 1;
+    t->who = *who;
+    snprintf(t->host, sizeof t->host, "%s", who->host ? who->host : "");
+    t->next_id = c->gen->next_id;
+    t->version++;
+    return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- phase one */
+
+typedef struct encoder {
+    st_buf buf;
+    uint64_t generation, seq, transaction;
+} encoder;
+
+static int end_frame(encoder *e, size_t at, int type, st_error *err)
+{
+    return st_frame_end(&e->buf, at, type, e->generation, ++e->seq, e->transaction, err);
+}
+
+static int encode_put(st_conn *c, encoder *e, uint64_t ref, st_error *err)
+{
+    const st_slot *slot = c->txn.slot[ST_REF_INDEX(ref)];
+    const st_num *small = slot->small;
+    uint64_t at;
+    size_t frame;
+    if (st_map_get(&c->txn.patched, ref, &at)) {
+        small = c->txn.patch[at - 1].small;
+    }
+    ST_TRY(st_frame_begin(&e->buf, &frame, err));
+    ST_TRY(st_slot_encode(c->store->schema, slot, small, &e->buf, err));
+    return end_frame(e, frame, ST_FRAME_PUT, err);
+}
+
+static int encode_set(st_conn *c, encoder *e, int64_t id, uint64_t ref, st_error *err)
+{
+    uint64_t at = 0;
+    size_t frame;
+    if (!st_map_get(&c->txn.patched, ref, &at)) {
+        return ST_OK;
+    }
+    ST_TRY(st_frame_begin(&e->buf, &frame, err));
+    ST_TRY(st_small_encode(c->store->schema, id, c->txn.patch[at - 1].small, &e->buf, err));
+    return end_frame(e, frame, ST_FRAME_SET, err);
+}
+
+static int encode_delete(encoder *e, int64_t id, st_error *err)
+{
+    uint8_t p[8];
+    size_t frame;
+    st_put64(p, (uint64_t)id);
+    ST_TRY(st_frame_begin(&e->buf, &frame, err));
+    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
+    return end_frame(e, frame, ST_FRAME_DELETE, err);
+}
+
+static int encode_config(const st_txn *t, encoder *e, st_error *err)
+{
+    for (size_t i = 0; i < t->nconfig; i++) {
+        const st_config_change *c = &t->config[i];
+        size_t frame;
+        ST_TRY(st_frame_begin(&e->buf, &frame, err));
+        ST_TRY(st_buf_add(&e->buf, c->name, strlen(c->name) + 1, err));
+        ST_TRY(st_buf_add(&e->buf, c->value, strlen(c->value) + 1, err));
+        ST_TRY(end_frame(e, frame, ST_FRAME_CONFIG, err));
+    }
+    return ST_OK;
+}
+
+/* The net effect, in the order of the ops: a row that came and went leaves nothing. */
+static int encode_ops(st_conn *c, encoder *e, st_error *err)
+{
+    st_txn *t = &c->txn;
+    for (size_t i = 0; i < t->nop; i++) {
+        const st_op *op = &t->op[i];
+        uint64_t entry, at;
+        if (op->kind == ST_OP_PUT) {
+            if (!t->gone[ST_REF_INDEX(op->ref)]) {
+                ST_TRY(encode_put(c, e, op->ref, err));
+            }
+        } else if (op->kind == ST_OP_KILL && !(op->ref & ST_REF_PRIVATE)) {
+            // A put of the same id replaces the row; only a row that is gone for good needs a delete.
+            if (st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE) {
+                ST_TRY(encode_delete(e, op->id, err));
+            }
+        } else if (op->kind == ST_OP_PATCH && !(op->ref & ST_REF_PRIVATE) &&
+                   !st_map_get(&t->killed, op->ref, &entry)) {
+            // Once a row: at its newest patch.
+            if (st_map_get(&t->patched, op->ref, &at) && at == op->patch) {
+                ST_TRY(encode_set(c, e, op->id, op->ref, err));
+            }
+        }
+    }
+    return encode_config(t, e, err);
+}
+
+static int encode_prepare(st_conn *c, encoder *e, st_error *err)
+{
+    st_txn *t = &c->txn;
+    uint8_t p[32];
+    size_t frame;
+    memcpy(p, t->who.uuid, 16);
+    st_put64(p + 16, t->who.dev);
+    st_put64(p + 24, t->who.ino);
+    ST_TRY(st_frame_begin(&e->buf, &frame, err));
+    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
+    ST_TRY(st_buf_add(&e->buf, t->host, strlen(t->host), err));
+    return end_frame(e, frame, ST_FRAME_PREPARE, err);
+}
+
+static int encode_all(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
+{
+    e->generation = h->generation;
+    e->seq = ST_MAX(h->last_seq, c->txn.floor);
+    e->transaction = e->seq + 1;
+    ST_TRY(encode_ops(c, e, err));
+    return encode_prepare(c, e, err);
+}
+
+static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error *err)
+{
+    st_store *s = c->store;
+    st_txn *t = &c->txn;
+    st_options o;
+    h5_error io = {0};
+    if (h->prepared_len) {
+        // What stands there is about to be written over.
+        h->prepared_len = h->prepared_seq = 0;
+        st_log_store(s->page, h);
+        t->prepared = 0;
+    }
+    if (s->log->write(s->log, h->committed_len, e->buf.p, e->buf.n, &io) != H5_OK) {
+        return st_from_h5(err, &io, "writing the log");
+    }
+    h->prepared_len = h->committed_len + e->buf.n;
+    h->prepared_seq = e->seq;
+    h->flags = t->who.dev || t->who.ino ? 0 : ST_LOG_SELF;
+    st_log_store(s->page, h);
+    st_conn_options(c, &o);
+    if (o.synchronous == ST_SYNC_FULL) {
+        int rc = st_store_sync_log(s, err);
+        if (rc) {
+            h->prepared_len = h->prepared_seq = 0;
+            h->flags = 0;
+            st_log_store(s->page, h);
+            return rc;
+        }
+    }
+    t->prepared = 1;
+    t->prepared_version = t->version;
+    t->prepared_len = h->prepared_len;
+    t->prepared_seq = h->prepared_seq;
+    return ST_OK;
+}
+
+int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err)
+{
+    st_txn *t = &c->txn;
+    st_log_header h;
+    encoder e = {{0}, 0, 0, 0};
+    int rc;
+    *txid = 0;
+    if (!t->active || (!t->nop && !t->prepared)) {
+        return ST_OK;
+    }
+    memcpy(owner, t->who.uuid, 16);
+    if (!t->prepared || t->prepared_version != t->version) {
+        ST_TRY(st_header(c->store, &h, err));
+        rc = encode_all(c, &h, &e, err);
+        rc = rc ? rc : write_frames(c, &h, &e, err);
+        st_buf_free(&e.buf);
+        ST_TRY(rc);
+    }
+    *txid = t->who.dev || t->who.ino ? (int64_t)t->prepared_seq : 0;
+    return ST_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- phase two */
+
+/* Moves what open views may still show out of the transaction, frees the rest. */
+static void end_txn(st_conn *c)
+{
+    st_txn *t = &c->txn;
+    uint64_t version = t->version;
+    if (c->nviews &&
+        (st_grow(&c->garbage, &c->cap_garbage, c->ngarbage + t->nslot, sizeof *c->garbage, NULL) ||
+         st_grow(&c->garbage_small, &c->cap_garbage_small, c->ngarbage_small + t->npatch,
+                 sizeof *c->garbage_small, NULL))) {
+        // No memory to note them: they stay allocated rather than vanish under a view.
+        t->nslot = t->npatch = 0;
+    }
+    for (size_t i = 0; i < t->nslot; i++) {
+        if (c->nviews) {
+            c->garbage[c->ngarbage++] = t->slot[i];
+        } else {
+            st_slot_free(t->slot[i]);
+        }
+    }
+    for (size_t i = 0; i < t->npatch; i++) {
+        if (c->nviews) {
+            c->garbage_small[c->ngarbage_small++] = t->patch[i].small;
+        } else {
+            h5_free(t->patch[i].small);
+        }
+    }
+    h5_free(t->slot);
+    h5_free(t->gone);
+    h5_free(t->patch);
+    h5_free(t->config);
+    h5_free(t->op);
+    h5_free(t->mark);
+    st_map_free(&t->by_id);
+    st_map_free(&t->killed);
+    st_map_free(&t->patched);
+    vec_text_free(t->text);
+    memset(t, 0, sizeof *t);
+    t->version = version + 1;
+    if (c->frozen && !c->nviews) {
+        st_frozen_unref(c->frozen);
+        c->frozen = NULL;
+    }
+}
+
+void st_conn_sweep(st_conn *c)
+{
+    if (c->nviews) {
+        return;
+    }
+    for (size_t i = 0; i < c->ngarbage; i++) {
+        st_slot_free(c->garbage[i]);
+    }
+    for (size_t i = 0; i < c->ngarbage_small; i++) {
+        h5_free(c->garbage_small[i]);
+    }
+    c->ngarbage = c->ngarbage_small = 0;
+}
+
+static void note_flush_error(st_store *s, const st_error *e)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->flush_error, sizeof s->flush_error, "%.*s", (int)sizeof s->flush_error - 1,
+             e ? e->text : "");
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void flush_if_due(st_conn *c, const st_log_header *h)
+{
+    st_options o;
+    st_error e = {0, ""};
+    uint64_t rows;
+    st_conn_options(c, &o);
+    if (h->committed_len - ST_LOG_START > (uint64_t)o.autoflush) {
+        note_flush_error(c->store, st_flush_locked(c->store, &rows, &e) ? &e : NULL);
+    }
+}
+
+void st_commit(st_conn *c)
+{
+    st_txn *t = &c->txn;
+    st_store *s = c->store;
+    st_log_header h;
+    st_error e = {0, ""};
+    encoder commit = {{0}, 0, 0, 0};
+    size_t frame;
+    if (!t->active) {
+        return;
+    }
+    if (t->prepared && st_header(s, &h, &e) == ST_OK) {
+        h5_error io = {0};
+        h.committed_len = t->prepared_len;
+        h.last_seq = t->prepared_seq;
+        commit.generation = h.generation;
+        commit.seq = h.last_seq;
+        commit.transaction = t->prepared_seq;
+        // The commit frame saves a look-up after a power loss; without it the transaction counts all the same.
+        if (st_frame_begin(&commit.buf, &frame, &e) == ST_OK &&
+            end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
+            s->log->write(s->log, h.committed_len, commit.buf.p, commit.buf.n, &io) == H5_OK) {
+            h.committed_len += commit.buf.n;
+            h.last_seq = commit.seq;
+        }
+        st_buf_free(&commit.buf);
+        h.prepared_len = h.prepared_seq = 0;
+        h.flags = 0;
+        st_log_store(s->page, &h);
+        end_txn(c);
+        flush_if_due(c, &h);
+    } else {
+        end_txn(c);
+    }
+    st_writer_unlock(s, c);
+}
+
+/* Takes back what phase one has written. */
+static void void_prepared(st_conn *c)
+{
+    st_store *s = c->store;
+    st_log_header h;
+    st_error e = {0, ""};
+    encoder abort = {{0}, 0, 0, 0};
+    size_t frame;
+    h5_error io = {0};
+    if (st_header(s, &h, &e) != ST_OK || !h.prepared_len) {
+        return;
+    }
+    abort.generation = h.generation;
+    abort.seq = h.prepared_seq;
+    abort.transaction = c->txn.prepared_seq;
+    // Written over the first frame, so that nothing that scans the log can take the transaction for one.
+    if (st_frame_begin(&abort.buf, &frame, &e) == ST_OK &&
+        end_frame(&abort, frame, ST_FRAME_ABORT, &e) == ST_OK) {
+        s->log->write(s->log, h.committed_len, abort.buf.p, abort.buf.n, &io);
+    }
+    st_buf_free(&abort.buf);
+    h.prepared_len = h.prepared_seq = 0;
+    h.flags = 0;
+    st_log_store(s->page, &h);
+}
+
+void st_rollback(st_conn *c)
+{
+    if (!c->txn.active) {
+        return;
+    }
+    if (c->txn.prepared) {
+        void_prepared(c);
+    }
+    end_txn(c);
+    st_writer_unlock(c->store, c);
+}
+
+int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
+{
+    st_store *s = c->store;
+    st_log_header h;
+    uint8_t found[16];
+    uint64_t dev, ino;
+    char name[256];
+    int rc;
+    if (!s->page || c->readonly || c->txn.active) {
+        return ST_OK;
+    }
+    ST_TRY(st_header(s, &h, err));
+    if (h.prepared_len <= h.committed_len ||
+        st_snapshot_prepared(s, &h, found, &dev, &ino, name, sizeof name, err) ||
+        memcmp(found, uuid, 16) != 0) {
+        return ST_OK;
+    }
+    ST_TRY(st_writer_lock(s, c, 0, err));
+    rc = st_snapshot_mend(s, c->host, err);
+    st_writer_unlock(s, c);
+    return rc;
+}

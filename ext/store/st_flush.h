@@ -1,0 +1,52 @@
+/*
+ * st_flush.h - the inside of a flush, shared by st_flush.c and st_fold.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ST_FLUSH_H
+#define ST_FLUSH_H
+
+#include "st_colwrite.h"
+#include "st_root.h"
+#include "st_store.h"
+
+/* A row to append. */
+typedef struct st_newrow {
+    const st_slot *slot;
+    const st_num *small;
+} st_newrow;
+
+/* A base row with new small values. */
+typedef struct st_patched {
+    uint64_t row;
+    const st_num *small;
+} st_patched;
+
+typedef struct st_fold {
+    st_store *store;
+    st_gen *gen;
+    st_reader reader; /* of the old image */
+    h5_writer *w;
+    st_newrow *row;
+    size_t nrow;
+    st_patched *patched; /* ascending */
+    size_t npatched;
+    uint64_t *dead; /* base rows, ascending */
+    size_t ndead;
+    st_colimg *col; /* of the new root */
+    uint8_t *touched;
+    st_root_idrun *idrun;
+    size_t nidrun;
+    st_root_run *run;
+    size_t nrun;
+} st_fold;
+
+/* What the overlay amounts to: rows to append, values to change, rows that end. */
+int st_fold_collect(st_fold *f, st_error *err);
+/* Writes all columns. */
+int st_fold_columns(st_fold *f, st_error *err);
+/* st_foldindex.c: the runs of the id and text index. */
+int st_fold_ids(st_fold *f, st_error *err);
+int st_fold_text(st_fold *f, st_error *err);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * st_fold.c - what the overlay amounts to, column by column.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_flush.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------------------------------------------------- collecting */
+
+static int by_row(const void *a, const void *b)
+{
+    const st_patched *x = a, *y = b;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+int st_fold_collect(st_fold *f, st_error *err)
+{
+    st_gen *g = f->gen;
+    uint64_t when;
+    f->row = h5_alloc_array(g->nslot + 1, sizeof *f->row);
+    f->patched = h5_alloc_array(g->patched.n + 1, sizeof *f->patched);
+    f->dead = h5_alloc_array(g->nkill + 1, sizeof *f->dead);
+    if (!f->row || !f->patched || !f->dead) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < g->nslot; i++) {
+        if (g->dead[i] == ST_SEQ_NEVER) {
+            const st_num *small = st_gen_patch(g, ST_REF_OVERLAY | i, ST_SEQ_NEVER - 1);
+            f->row[f->nrow++] = (st_newrow){g->slot[i], small ? small : g->slot[i]->small};
+        }
+    }
+    for (size_t i = 0; i < g->nkill; i++) {
+        f->dead[f->ndead++] = g->kill[i].row;
+    }
+    for (size_t i = 0; i < g->patched.cap; i++) {
+        const st_map_entry *e = &g->patched.slot[i];
+        if (e->used == 1 && !(e->key & ST_REF_TAG) && !st_map_get(&g->killed, e->key, &when)) {
+            f->patched[f->npatched++] = (st_patched){e->key, g->patch[e->value - 1].small};
+        }
+    }
+    qsort(f->patched, f->npatched, sizeof *f->patched, by_row);
+    qsort(f->dead, f->ndead, sizeof *f->dead, by_number);
+    return ST_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- pieces */
+
+typedef struct piece_ctx {
+    const st_fold *f;
+    int text;        /* DATA and OFFSETS */
+    int small;       /* SMALL */
+    uint64_t offset; /* OFFSETS: running */
+    size_t dim;
+    uint8_t *scratch; /* one element */
+} piece_ctx;
+
+/* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which st_row.c has left room for. */
+static uint64_t stored_bytes(const st_span *t)
+{
+    size_t i = 0;
+    if (!t->p) {
+        return 0;
+    }
+    while (i < t->n && !t->p[i]) {
+        i++;
+    }
+    return t->n + (i == t->n);
+}
+
+static int piece_id(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    (void)err;
+    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->id;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_vector(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    const st_slot *t = c->f->row[i].slot;
+    (void)err;
+    *p = t->embedding ? (const uint8_t *)t->embedding : c->scratch; // zeros
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_norm(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    (void)err;
+    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->norm;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_timestamp(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    (void)err;
+    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->timestamp;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_live(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    static const uint8_t one = 1;
+    (void)ctx;
+    (void)i;
+    (void)err;
+    *p = &one;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_plane(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    const st_slot *t = c->f->row[i].slot;
+    (void)err;
+    vec_plane_encode(t->embedding, t->norm, c->dim, c->scratch);
+    *p = c->scratch;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    const st_span *t = &c->f->row[i].slot->text[c->text];
+    (void)err;
+    *p = t->p;
+    *n = stored_bytes(t);
+    return ST_OK;
+}
+
+static int piece_offset(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    (void)err;
+    c->offset += stored_bytes(&c->f->row[i].slot->text[c->text]);
+    st_put64(c->scratch, c->offset);
+    *p = c->scratch;
+    *n = 1;
+    return ST_OK;
+}
+
+static int piece_small(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    (void)err;
+    st_small_pack(c->f->gen->schema, c->small, c->f->row[i].small[c->small], c->scratch);
+    *p = c->scratch;
+    *n = 1;
+    return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- changes */
+
+/* Base rows whose value of one small column is now another. */
+static int small_changes(st_fold *f, int small, st_change **out, size_t *n, st_error *err)
+{
+    const st_schema *s = f->gen->schema;
+    st_change *c = h5_alloc_array(f->npatched + 1, sizeof *c);
+    *out = c;
+    *n = 0;
+    if (!c) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < f->npatched; i++) {
+        uint8_t old[8] = {0};
+        st_num num;
+        ST_TRY(st_read_small(&f->reader, small, f->patched[i].row, &num, err));
+        st_small_pack(s, small, num, old);
+        memset(c[*n].bytes, 0, sizeof c[*n].bytes);
+        st_small_pack(s, small, f->patched[i].small[small], c[*n].bytes);
+        if (memcmp(old, c[*n].bytes, sizeof old) != 0) {
+            c[(*n)++].row = f->patched[i].row;
+        }
+    }
+    return ST_OK;
+}
+
+static int live_changes(st_fold *f, st_change **out, size_t *n, st_error *err)
+{
+    st_change *c = h5_calloc(f->ndead + 1, sizeof *c);
+    *out = c;
+    *n = c ? f->ndead : 0;
+    if (!c) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < f->ndead; i++) {
+        c[i].row = f->dead[i];
+    }
+    return ST_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- columns */
+
+static int write_column(st_fold *f, int col, st_colwrite *a, st_error *err)
+{
+    a->schema = f->gen->schema;
+    a->reader = &f->reader;
+    a->w = f->w;
+    a->io = f->store->file->io;
+    a->col = col;
+    if (!a->nnew && !a->nchange) {
+        return ST_OK;
+    }
+    f->touched[col] = 1;
+    h5_free(f->col[col].chunk);
+    f->col[col].chunk = NULL;
+    return st_col_write(a, &f->col[col], err);
+}
+
+static int fixed_columns(st_fold *f, piece_ctx *c, st_error *err)
+{
+    typedef int (*piece_fn)(void *, uint64_t, const uint8_t **, uint64_t *, st_error *);
+    static const piece_fn fn[ST_PHYS_TEXTS] = {
+        [ST_PHYS_ID] = piece_id,     [ST_PHYS_EMBEDDING] = piece_vector,
+        [ST_PHYS_NORM] = piece_norm, [ST_PHYS_TIMESTAMP] = piece_timestamp,
+        [ST_PHYS_LIVE] = piece_live, [ST_PHYS_PLANE] = piece_plane};
+    for (int col = 0; col < ST_PHYS_TEXTS; col++) {
+        st_colwrite a = {.nnew = f->nrow, .npiece = f->nrow, .piece = fn[col], .ctx = c};
+        st_change *change = NULL;
+        int rc = ST_OK;
+        if (col == ST_PHYS_LIVE) {
+            rc = live_changes(f, &change, &a.nchange, err);
+            a.change = change;
+        }
+        memset(c->scratch, 0, f->gen->schema->phys[ST_PHYS_EMBEDDING].elem);
+        rc = rc ? rc : write_column(f, col, &a, err);
+        h5_free(change);
+        ST_TRY(rc);
+    }
+    return ST_OK;
+}
+
+static int text_columns(st_fold *f, piece_ctx *c, st_error *err)
+{
+    for (int t = 0; t < f->gen->schema->ntext; t++) {
+        st_colwrite data = {.npiece = f->nrow, .piece = piece_data, .ctx = c};
+        st_colwrite offsets = {.nnew = f->nrow, .npiece = f->nrow, .piece = piece_offset, .ctx = c};
+        c->text = t;
+        c->offset = f->gen->image->col[st_phys_data(t)].n;
+        for (size_t i = 0; i < f->nrow; i++) {
+            data.nnew += stored_bytes(&f->row[i].slot->text[t]);
+        }
+        ST_TRY(write_column(f, st_phys_data(t), &data, err));
+        ST_TRY(write_column(f, st_phys_offsets(t), &offsets, err));
+    }
+    return ST_OK;
+}
+
+static int small_columns(st_fold *f, piece_ctx *c, st_error *err)
+{
+    for (int i = 0; i < f->gen->schema->nsmall; i++) {
+        st_colwrite a = {.nnew = f->nrow, .npiece = f->nrow, .piece = piece_small, .ctx = c};
+        st_change *change = NULL;
+        int rc = small_changes(f, i, &change, &a.nchange, err);
+        a.change = change;
+        c->small = i;
+        rc = rc ? rc : write_column(f, st_phys_small(f->gen->schema, i), &a, err);
+        h5_free(change);
+        ST_TRY(rc);
+    }
+    return ST_OK;
+}
+
+int st_fold_columns(st_fold *f, st_error *err)
+{
+    const st_schema *s = f->gen->schema;
+    size_t scratch = ST_MAX(s->phys[ST_PHYS_EMBEDDING].elem, s->phys[ST_PHYS_PLANE].elem);
+    piece_ctx c = {
+        .f = f, .dim = (size_t)s->dim, .scratch = h5_calloc(1, ST_MAX(scratch, (size_t)16))};
+    int rc = c.scratch ? fixed_columns(f, &c, err) : st_nomem(err);
+    rc = rc ? rc : text_columns(f, &c, err);
+    rc = rc ? rc : small_columns(f, &c, err);
+    h5_free(c.scratch);
+    return rc;
+}

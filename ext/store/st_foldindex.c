@@ -1,0 +1,300 @@
+/*
+ * st_foldindex.c - a flush's share of the id and text index: one run for its rows, and merges.
+ *
+ * Runs of like size are merged eight at a time, so that their number grows with the logarithm of the rows. A merge that would write more than 2 MiB waits: no flush
+ * is to cost much more than its rows.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+
+#include "st_flush.h"
+#include "vec.h"
+
+enum { MERGE_RUNS = 8, MERGE_BYTES_MAX = 2 << 20 };
+
+/* Sizes within a factor of eight are alike. */
+static int size_class(uint64_t n)
+{
+    int c = 0;
+    for (; n >= MERGE_RUNS; n /= MERGE_RUNS) {
+        c++;
+    }
+    return c;
+}
+
+/* How many of the last runs to merge: those no larger in class than the last, when they are eight and stay below the limit; else 0. */
+static size_t merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
+{
+    uint64_t total = 0;
+    size_t k = 0;
+    while (k < n && size_class(size[n - 1 - k]) <= size_class(size[n - 1])) {
+        total += size[n - 1 - k];
+        k++;
+        if (total * bytes_each > MERGE_BYTES_MAX) {
+            k--;
+            break;
+        }
+    }
+    return k >= MERGE_RUNS ? k : 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- ids */
+
+typedef struct id_row {
+    int64_t id;
+    uint32_t row; /* from the run's first */
+} id_row;
+
+static int by_id(const void *a, const void *b)
+{
+    const id_row *x = a, *y = b;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int row_id(st_fold *f, uint64_t row, int64_t *id, st_error *err)
+{
+    uint64_t nbase = f->gen->image->nrow;
+    if (row >= nbase) {
+        *id = f->row[row - nbase].slot->id;
+        return ST_OK;
+    }
+    return st_read_id(&f->reader, row, id, err);
+}
+
+/* Sorts rows first..first+count-1 by id and appends the permutation. */
+static int write_perm(st_fold *f, st_root_idrun *r, st_error *err)
+{
+    id_row *rows = h5_alloc_array((size_t)r->count, sizeof *rows);
+    uint8_t *perm = h5_alloc_array((size_t)r->count, 4);
+    int rc = rows && perm ? ST_OK : st_nomem(err);
+    for (uint64_t i = 0; i < r->count && !rc; i++) {
+        rows[i].row = (uint32_t)i;
+        rc = row_id(f, r->first + i, &rows[i].id, err);
+    }
+    if (!rc) {
+        qsort(rows, (size_t)r->count, sizeof *rows, by_id);
+        for (uint64_t i = 0; i < r->count; i++) {
+            st_put32(perm + 4 * i, rows[i].row);
+        }
+        r->sorted = 1;
+        rc = st_root_blob(f->w, perm, r->count * 4, 4, &r->perm_header, err);
+    }
+    h5_free(rows);
+    h5_free(perm);
+    return rc;
+}
+
+/* The new rows' run: a continuation of the last one when ids go on ascending. */
+static int add_idrun(st_fold *f, st_error *err)
+{
+    uint64_t nbase = f->gen->image->nrow;
+    st_root_idrun *last = f->nidrun ? &f->idrun[f->nidrun - 1] : NULL;
+    int ascending = 1;
+    int64_t before;
+    for (size_t i = 1; i < f->nrow; i++) {
+        ascending &= f->row[i - 1].slot->id < f->row[i].slot->id;
+    }
+    if (ascending && last && !last->sorted) {
+        ST_TRY(row_id(f, nbase - 1, &before, err));
+        if (before < f->row[0].slot->id) {
+            last->count += f->nrow;
+            return ST_OK;
+        }
+    }
+    last = &f->idrun[f->nidrun++];
+    *last = (st_root_idrun){.first = nbase, .count = f->nrow};
+    return ascending ? ST_OK : write_perm(f, last, err);
+}
+
+static int merge_idruns(st_fold *f, st_error *err)
+{
+    for (;;) {
+        uint64_t *size = h5_alloc_array(f->nidrun + 1, sizeof *size);
+        size_t k;
+        if (!size) {
+            return st_nomem(err);
+        }
+        for (size_t i = 0; i < f->nidrun; i++) {
+            size[i] = f->idrun[i].count;
+        }
+        k = merge_count(size, f->nidrun, 4);
+        h5_free(size);
+        if (!k) {
+            return ST_OK;
+        }
+        st_root_idrun *to = &f->idrun[f->nidrun - k];
+        for (size_t i = 1; i < k; i++) {
+            to->count += to[i].count;
+        }
+        f->nidrun -= k - 1;
+        ST_TRY(write_perm(f, to, err));
+    }
+}
+
+int st_fold_ids(st_fold *f, st_error *err)
+{
+    const st_image *im = f->gen->image;
+    f->idrun = h5_alloc_array(im->nidrun + 1, sizeof *f->idrun);
+    if (!f->idrun) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < im->nidrun; i++) {
+        f->idrun[i] = (st_root_idrun){im->idrun[i].first, im->idrun[i].count, im->idrun[i].sorted,
+                                      im->idrun[i].perm_header};
+    }
+    f->nidrun = im->nidrun;
+    if (f->nrow) {
+        ST_TRY(add_idrun(f, err));
+        ST_TRY(merge_idruns(f, err));
+    }
+    return f->nidrun <= ST_RUNS_MAX
+               ? ST_OK
+               : st_fail(err, ST_LIMIT, "%zu id runs; at most %d", f->nidrun, ST_RUNS_MAX);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- text */
+
+typedef struct text_run {
+    uint64_t first, size, header;
+    const uint8_t *bytes;
+    int fresh; /* made in this flush, not yet written */
+} text_run;
+
+/* The new rows' tokens as a run. */
+static int new_run(st_fold *f, text_run *r, int *any, st_error *err)
+{
+    uint64_t nbase = f->gen->image->nrow;
+    vec_text *t = NULL;
+    uint8_t *image = NULL;
+    size_t n = 0;
+    int rc = vec_text_new(&t);
+    *any = 0;
+    for (size_t i = 0; i < f->nrow && !rc; i++) {
+        const st_slot *s = f->row[i].slot;
+        if (s->ntokens) {
+            rc = vec_text_add(t, nbase + i, s->tokens, s->ntokens);
+            *any = 1;
+        }
+    }
+    rc = rc || !*any ? rc : vec_text_image(t, &image, &n);
+    vec_text_free(t);
+    if (rc || !*any) {
+        return st_from_vec(err, rc, "the text index");
+    }
+    *r = (text_run){.first = nbase, .size = n, .bytes = image, .fresh = 1};
+    return ST_OK;
+}
+
+/* Live rows after this flush. */
+static int live_after(st_fold *f, uint64_t **out, st_error *err)
+{
+    const uint64_t *live;
+    uint64_t n, nrow = f->gen->image->nrow + f->nrow;
+    ST_TRY(st_image_live(f->gen->image, &live, &n, err));
+    *out = h5_calloc(st_bit_words(nrow) + 1, sizeof **out);
+    if (!*out) {
+        return st_nomem(err);
+    }
+    memcpy(*out, live, st_bit_words(f->gen->image->nrow) * sizeof *live);
+    for (size_t i = 0; i < f->ndead; i++) {
+        st_bit_clear(*out, f->dead[i]);
+    }
+    for (uint64_t r = f->gen->image->nrow; r < nrow; r++) {
+        st_bit_set(*out, r);
+    }
+    return ST_OK;
+}
+
+static int merge_some(text_run *runs, size_t k, const uint64_t *live, st_error *err)
+{
+    vec_run **open = h5_calloc(k, sizeof *open);
+    uint8_t *bytes = NULL;
+    size_t n = 0;
+    int rc = open ? VEC_OK : VEC_NOMEM;
+    for (size_t i = 0; i < k && !rc; i++) {
+        rc = vec_run_open(runs[i].bytes, (size_t)runs[i].size, &open[i]);
+    }
+    rc = rc ? rc : vec_run_merge(open, k, live, &bytes, &n);
+    for (size_t i = 0; open && i < k; i++) {
+        vec_run_close(open[i]);
+    }
+    h5_free(open);
+    if (rc) {
+        return st_from_vec(err, rc, "merging the text index");
+    }
+    for (size_t i = 0; i < k; i++) {
+        if (runs[i].fresh) {
+            vec_free((void *)(uintptr_t)runs[i].bytes);
+        }
+    }
+    runs[0] = (text_run){.first = runs[0].first, .size = n, .bytes = bytes, .fresh = 1};
+    return ST_OK;
+}
+
+static int merge_runs(st_fold *f, text_run *runs, size_t *n, st_error *err)
+{
+    uint64_t *live = NULL, *size = h5_alloc_array(*n + 1, sizeof *size);
+    int rc = size ? ST_OK : st_nomem(err);
+    while (!rc) {
+        size_t k;
+        for (size_t i = 0; i < *n; i++) {
+            size[i] = runs[i].size;
+        }
+        k = merge_count(size, *n, 1);
+        if (!k) {
+            break;
+        }
+        rc = live ? ST_OK : live_after(f, &live, err);
+        rc = rc ? rc : merge_some(&runs[*n - k], k, live, err);
+        if (!rc) {
+            *n -= k - 1;
+        }
+    }
+    h5_free(size);
+    h5_free(live);
+    return rc;
+}
+
+static int write_runs(st_fold *f, text_run *runs, size_t n, st_error *err)
+{
+    f->run = h5_alloc_array(n + 1, sizeof *f->run);
+    if (!f->run) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (runs[i].fresh) {
+            ST_TRY(st_root_blob(f->w, runs[i].bytes, runs[i].size, 1, &runs[i].header, err));
+        }
+        f->run[f->nrun++] = (st_root_run){runs[i].first, runs[i].header};
+    }
+    return n <= ST_RUNS_MAX ? ST_OK
+                            : st_fail(err, ST_LIMIT, "%zu text runs; at most %d", n, ST_RUNS_MAX);
+}
+
+int st_fold_text(st_fold *f, st_error *err)
+{
+    const st_textrun *old;
+    size_t nold, n;
+    text_run *runs;
+    int rc, any = 0;
+    ST_TRY(st_image_runs(f->gen->image, &old, &nold, err));
+    runs = h5_calloc(nold + 1, sizeof *runs);
+    if (!runs) {
+        return st_nomem(err);
+    }
+    for (n = 0; n < nold; n++) {
+        runs[n] = (text_run){old[n].first, old[n].size, old[n].header, old[n].bytes, 0};
+    }
+    rc = new_run(f, &runs[n], &any, err);
+    n += rc == ST_OK && any;
+    rc = rc || !any ? rc : merge_runs(f, runs, &n, err);
+    rc = rc ? rc : write_runs(f, runs, n, err);
+    for (size_t i = 0; i < n; i++) {
+        if (runs[i].fresh) {
+            vec_free((void *)(uintptr_t)runs[i].bytes);
+        }
+    }
+    h5_free(runs);
+    return rc;
+}

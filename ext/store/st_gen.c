@@ -1,0 +1,342 @@
+/*
+ * st_gen.c - replaying frames over an image, and finding row versions in a snapshot.
+ *
+ * Each frame is applied whole or not at all, and replayed/last_seq move frame by frame: a failure in the middle (memory, I/O) is resumed at the next call.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_gen.h"
+
+int st_gen_new(st_image *image, st_gen **out, st_error *err)
+{
+    st_gen *g = h5_calloc(1, sizeof *g);
+    int rc = g ? st_reader_open(&g->reader, image, err) : st_nomem(err);
+    *out = NULL;
+    if (!rc && vec_text_new(&g->text) != VEC_OK) {
+        st_reader_close(&g->reader);
+        rc = st_nomem(err);
+    }
+    if (rc) {
+        h5_free(g);
+        return rc;
+    }
+    g->refs = 1;
+    g->image = image;
+    g->schema = image->schema;
+    g->generation = image->generation;
+    st_image_ref(image);
+    g->replayed = ST_LOG_START;
+    g->last_seq = image->last_seq;
+    g->next_id = image->next_id;
+    g->options = image->options;
+    *out = g;
+    return ST_OK;
+}
+
+void st_gen_ref(st_gen *g)
+{
+    __atomic_add_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+}
+
+void st_gen_unref(st_gen *g)
+{
+    if (!g || __atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    st_reader_close(&g->reader);
+    st_image_unref(g->image);
+    for (size_t i = 0; i < g->nslot; i++) {
+        st_slot_free(g->slot[i]);
+    }
+    for (size_t i = 0; i < g->npatch; i++) {
+        h5_free(g->patch[i].small);
+    }
+    h5_free(g->slot);
+    h5_free(g->dead);
+    h5_free(g->prev);
+    h5_free(g->kill);
+    h5_free(g->patch);
+    st_map_free(&g->by_id);
+    st_map_free(&g->killed);
+    st_map_free(&g->patched);
+    vec_text_free(g->text);
+    h5_free(g);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- finding */
+
+int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err)
+{
+    uint64_t at = 0, row, when;
+    int rc;
+    st_map_get(&g->by_id, (uint64_t)id, &at);
+    for (; at; at = g->prev[at - 1]) {
+        if (g->slot[at - 1]->seq <= seq) {
+            *ref = ST_REF_OVERLAY | (at - 1);
+            return g->dead[at - 1] > seq;
+        }
+    }
+    rc = st_image_find(r, id, &row, err);
+    if (rc <= 0 || (st_map_get(&g->killed, row, &when) && when <= seq)) {
+        return rc < 0 ? rc : 0;
+    }
+    *ref = row;
+    return 1;
+}
+
+const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq)
+{
+    uint64_t at;
+    if (!st_map_get(&g->patched, ref, &at)) {
+        return NULL;
+    }
+    if (g->patch[at - 1].seq <= seq) {
+        return g->patch[at - 1].small;
+    }
+    // Rare: a snapshot older than the newest patch.
+    for (size_t i = (size_t)at - 1; i-- > 0;) {
+        if (g->patch[i].ref == ref && g->patch[i].seq <= seq) {
+            return g->patch[i].small;
+        }
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- applying */
+
+/* Makes room first, so that what follows cannot fail. */
+static int room(st_gen *g, st_error *err)
+{
+    ST_TRY(st_grow(&g->slot, &g->cap_slot, g->nslot + 1, sizeof *g->slot, err));
+    ST_TRY(st_grow(&g->dead, &g->cap_dead, g->nslot + 1, sizeof *g->dead, err));
+    ST_TRY(st_grow(&g->prev, &g->cap_prev, g->nslot + 1, sizeof *g->prev, err));
+    ST_TRY(st_grow(&g->kill, &g->cap_kill, g->nkill + 1, sizeof *g->kill, err));
+    return st_grow(&g->patch, &g->cap_patch, g->npatch + 1, sizeof *g->patch, err);
+}
+
+/* Ends the version at ref. */
+static int end_version(st_gen *g, uint64_t ref, uint64_t seq, st_error *err)
+{
+    if (ref & ST_REF_OVERLAY) {
+        g->dead[ST_REF_INDEX(ref)] = seq;
+        return ST_OK;
+    }
+    ST_TRY(st_map_set(&g->killed, ref, seq, err));
+    g->kill[g->nkill].row = ref;
+    g->kill[g->nkill++].seq = seq;
+    return ST_OK;
+}
+
+static void revive_version(st_gen *g, uint64_t ref)
+{
+    if (ref & ST_REF_OVERLAY) {
+        g->dead[ST_REF_INDEX(ref)] = ST_SEQ_NEVER;
+    } else {
+        st_map_remove(&g->killed, ref);
+        g->nkill--;
+    }
+}
+
+static int apply_put(st_gen *g, const st_frame *f, st_error *err)
+{
+    st_slot *t;
+    uint64_t ref = 0, old = 0;
+    int found, had, rc;
+    ST_TRY(st_slot_decode(g->schema, f->payload, f->n, &t, err));
+    t->seq = f->sequence;
+    found = st_gen_find(g, &g->reader, t->id, ST_SEQ_NEVER - 1, &ref, err);
+    had = st_map_get(&g->by_id, (uint64_t)t->id, &old);
+    rc = found < 0
+             ? found
+             : st_map_set(&g->by_id, (uint64_t)t->id, old, err); // now the change below cannot fail
+    rc = rc || !found ? rc : end_version(g, ref, f->sequence, err);
+    if (!rc && t->ntokens) {
+        rc = st_from_vec(err, vec_text_add(g->text, g->nslot, t->tokens, t->ntokens),
+                         "a frame's tokens");
+        if (rc && found) {
+            revive_version(g, ref);
+        }
+    }
+    if (rc) {
+        if (!had) {
+            st_map_remove(&g->by_id, (uint64_t)t->id);
+        }
+        st_slot_free(t);
+        return rc;
+    }
+    g->slot[g->nslot] = t;
+    g->dead[g->nslot] = ST_SEQ_NEVER;
+    g->prev[g->nslot] = old;
+    st_map_set(&g->by_id, (uint64_t)t->id, ++g->nslot, NULL);
+    if (t->id >= g->next_id) {
+        g->next_id = t->id == INT64_MAX ? INT64_MAX : t->id + 1;
+    }
+    return ST_OK;
+}
+
+static int apply_delete(st_gen *g, const st_frame *f, st_error *err)
+{
+    uint64_t ref = 0;
+    int found;
+    if (f->n != 8) {
+        return st_fail(err, ST_CORRUPT, "a delete frame of %zu bytes", f->n);
+    }
+    found = st_gen_find(g, &g->reader, (int64_t)st_get64(f->payload), ST_SEQ_NEVER - 1, &ref, err);
+    return found > 0 ? end_version(g, ref, f->sequence, err) : found;
+}
+
+static int apply_set(st_gen *g, const st_frame *f, st_error *err)
+{
+    st_patch *p = &g->patch[g->npatch];
+    int64_t id;
+    uint64_t ref = 0;
+    int rc, found;
+    st_num *small = h5_alloc_array((size_t)g->schema->nsmall, sizeof *small);
+    if (!small) {
+        return st_nomem(err);
+    }
+    rc = st_small_decode(g->schema, f->payload, f->n, &id, small, err);
+    found = rc ? 0 : st_gen_find(g, &g->reader, id, ST_SEQ_NEVER - 1, &ref, err);
+    rc = found < 0 ? found : rc;
+    if (!rc && found) {
+        rc = st_map_set(&g->patched, ref, g->npatch + 1, err);
+    }
+    if (rc || !found) {
+        h5_free(small);
+        return rc;
+    }
+    p->ref = ref;
+    p->seq = f->sequence;
+    p->small = small;
+    g->npatch++;
+    return ST_OK;
+}
+
+static int apply_config(st_gen *g, const st_frame *f, st_error *err)
+{
+    const char *name = (const char *)f->payload, *value;
+    size_t n = f->n ? strnlen(name, f->n) : 0;
+    if (n + 1 >= f->n || f->payload[f->n - 1]) {
+        return st_fail(err, ST_CORRUPT, "a config frame without its two texts");
+    }
+    value = name + n + 1;
+    g->config_changed = 1;
+    return st_options_set(&g->options, name, value, 1, err);
+}
+
+static int apply(st_gen *g, const st_frame *f, st_error *err)
+{
+    ST_TRY(room(g, err));
+    switch (f->type) {
+    case ST_FRAME_PUT:
+        return apply_put(g, f, err);
+    case ST_FRAME_DELETE:
+        return apply_delete(g, f, err);
+    case ST_FRAME_SET:
+        return apply_set(g, f, err);
+    case ST_FRAME_CONFIG:
+        return apply_config(g, f, err);
+    case ST_FRAME_PREPARE:
+    case ST_FRAME_COMMIT:
+    case ST_FRAME_ABORT:
+        return ST_OK;
+    default:
+        return st_fail(err, ST_UNSUPPORTED,
+                       "the log has a frame of type %d, which this version does not know", f->type);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- log reader */
+
+enum { READ_AHEAD = 256 << 10 };
+
+/* Has the buffer hold need bytes from lr->at on: 1, or 0 when the log ends before. */
+static int fill(st_log_reader *lr, size_t need, st_error *err)
+{
+    uint64_t have = lr->buf.n && lr->at >= lr->buf_at ? lr->buf_at + lr->buf.n - lr->at : 0;
+    size_t want;
+    h5_error h = {0};
+    if (lr->at >= lr->buf_at && have >= need && lr->at - lr->buf_at <= lr->buf.n) {
+        return 1;
+    }
+    if (need > lr->to - lr->at) {
+        return 0;
+    }
+    want = (size_t)ST_MIN(lr->to - lr->at, (uint64_t)ST_MAX(need, (size_t)READ_AHEAD));
+    lr->buf.n = 0;
+    ST_TRY(st_buf_room(&lr->buf, want, err));
+    if (lr->log->read(lr->log, lr->at, lr->buf.p, want, &h) != H5_OK) {
+        // Cut short by a flush of another process, or by a crash: the frames end here.
+        return h.code == H5_FORMAT ? 0 : st_from_h5(err, &h, "the log");
+    }
+    lr->buf.n = want;
+    lr->buf_at = lr->at;
+    return 1;
+}
+
+int st_log_next(st_log_reader *lr, st_frame *f, st_error *err)
+{
+    size_t length, used;
+    int rc = fill(lr, ST_FRAME_HEAD + 4, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    length = (st_get32(lr->buf.p + (lr->at - lr->buf_at)) + (size_t)7) & ~(size_t)7;
+    if (length < ST_FRAME_HEAD + 4 || length > ST_FRAME_MAX) {
+        return 0;
+    }
+    rc = fill(lr, length, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    if (!st_frame_read(lr->buf.p + (lr->at - lr->buf_at), length, lr->generation, f, &used)) {
+        return 0;
+    }
+    lr->at += used;
+    return 1;
+}
+
+void st_log_reader_end(st_log_reader *lr)
+{
+    st_buf_free(&lr->buf);
+}
+
+/* Where the last whole transaction before to ends. */
+static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint64_t *end, st_error *err)
+{
+    st_log_reader lr = {
+        .log = log, .at = g->replayed, .to = ST_MAX(to, g->replayed), .generation = g->generation};
+    uint64_t seq = g->last_seq;
+    st_frame f;
+    int rc;
+    *end = g->replayed;
+    // A sequence that does not rise is an older frame: what a voided transaction left behind.
+    while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
+        seq = f.sequence;
+        if (f.type == ST_FRAME_PREPARE || f.type == ST_FRAME_COMMIT) {
+            *end = lr.at;
+        }
+    }
+    st_log_reader_end(&lr);
+    return rc < 0 ? rc : ST_OK;
+}
+
+int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, st_error *err)
+{
+    st_log_reader lr = {.log = log, .at = g->replayed, .generation = g->generation};
+    st_frame f;
+    int rc = whole_end(g, log, to, &lr.to, err);
+    while (!rc && g->replayed < lr.to) {
+        rc = st_log_next(&lr, &f, err);
+        if (rc <= 0) {
+            break; // restarted by a flush of another process: the caller looks at the header again
+        }
+        rc = apply(g, &f, err);
+        if (!rc) {
+            g->last_seq = f.sequence;
+            g->replayed = lr.at;
+        }
+    }
+    st_log_reader_end(&lr);
+    return rc < 0 ? rc : ST_OK;
+}

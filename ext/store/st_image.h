@@ -1,0 +1,132 @@
+/*
+ * st_image.h - the base: one root of the HDF5 file, opened for reading.
+ *
+ * An image is what a root shows: columns with their chunk tables, the id index, the text runs, options. It never changes; a flush makes a new one. Chunks that
+ * are stored raw are read straight from the mapped file, compressed ones through a bounded cache.
+ *
+ * FILE      attributes of / : format "h5mem", format_version 1. /meta: attributes (st_flush.c lists them). /memory: columns.
+ *           /index/vector/plane: records of vec_plane_encode. /index/text: a uint8 dataset a run (image of vec_run), named r and its first row in 12 digits.
+ *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first row, rows, 1 when sorted; for each sorted one p and its first row
+ *           in 12 digits: uint32 row offsets in order of id.
+ * LIVE      a row position shows unless its byte in /memory/live is 0: deleted, or replaced by a later row of the same id.
+ *
+ * THREADS   an image is shared by threads; its cache and lazily opened parts are guarded inside. A st_reader belongs to one thread.
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ST_IMAGE_H
+#define ST_IMAGE_H
+
+#include <pthread.h>
+
+#include "st_schema.h"
+#include "vec.h"
+
+#define ST_FORMAT_VERSION 1
+#define ST_ROWS_MAX       ((uint64_t)1 << 32) /* text runs count rows from their first in 32 bits */
+#define ST_CHUNK_BYTES_MAX                                                                         \
+    ((size_t)4 << 20) /* of a column's chunk; we write 64 KiB, compact may choose 256 KiB */
+#define ST_CACHE_BYTES ((size_t)64 << 20) /* decoded chunks kept an image */
+#define ST_RUNS_MAX    4096               /* text runs, id runs: merging keeps them to dozens */
+
+typedef struct st_file { /* an open .h5, shared by the images over it */
+    h5_io *io;
+    int refs;
+} st_file;
+
+typedef struct st_colimg {
+    uint64_t n; /* rows; for text data bytes, for offsets rows + 1 */
+    uint64_t nchunk;
+    h5_chunk *chunk;
+    uint32_t chunk_rows;
+    uint64_t header; /* address of the dataset's header */
+    h5_pipeline pipeline;
+    uint8_t *fill; /* one chunk of the fill value, where a chunk is not stored */
+} st_colimg;
+
+typedef struct st_idrun {
+    uint64_t first, count;
+    int sorted;
+    const uint8_t *perm; /* sorted: count uint32 in the mapping */
+    uint64_t perm_header;
+} st_idrun;
+
+typedef struct st_textrun {
+    uint64_t header;      /* address of the dataset's header */
+    const uint8_t *bytes; /* in the mapping */
+    uint64_t size;
+    uint64_t first, last, rows;
+    vec_run *run;
+} st_textrun;
+
+typedef struct st_cached st_cached;
+
+typedef struct st_image {
+    int refs;
+    st_file *file;
+    const st_schema *schema;
+    const uint8_t *map;
+    size_t map_n;
+    uint64_t eof, root;
+    uint64_t generation, last_seq;
+    int64_t next_id;
+    st_options options;
+    char created[32];
+    uint64_t nrow;
+    st_colimg *col; /* schema.nphys */
+    st_idrun *idrun;
+    size_t nidrun;
+    uint64_t text_group; /* address, or H5_UNDEF */
+
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t *live;       /* bitmap, made at first use */
+    uint64_t nlive;
+    st_textrun *run;
+    size_t nrun;
+    int runs_open;
+    st_map cache_map;
+    st_cached *newest, *oldest;
+    size_t cache_bytes;
+} st_image;
+
+/* Reads what /meta says of the schema. For the first image of a store. */
+int st_image_schema(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], uint8_t uuid[16],
+                    st_schema **out, st_error *err);
+/* Opens the root that superblock names. file's count goes up. schema must outlive the image. */
+int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
+                  const uint8_t uuid[16], const st_schema *schema, st_image **out, st_error *err);
+void st_image_ref(st_image *im);
+void st_image_unref(st_image *im);
+
+void st_cache_free(st_image *im); /* st_reader.c: for st_image_unref */
+
+/* Bitmap of live rows, st_bit_words(nrow) words; *n how many. */
+int st_image_live(st_image *im, const uint64_t **bits, uint64_t *n, st_error *err);
+/* Text runs, opened. */
+int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *err);
+
+/* --------------------------------------------------------------------------------------------------------------- reader */
+
+/* Holds what was read last of each column, so that pointers stay good until the next call for that column. */
+typedef struct st_reader {
+    st_image *im;
+    st_cached **pin; /* nphys */
+    st_buf *scratch; /* ntext: values that cross a chunk's end */
+} st_reader;
+
+int st_reader_open(st_reader *r, st_image *im, st_error *err);
+void st_reader_close(st_reader *r);
+
+/* *p points to the element of row in physical column col, *run elements follow one another from there (at least 1). row < the column's n. */
+int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t *run,
+               st_error *err);
+/* A text or blob; out->p NULL when it is NULL. */
+int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **p, size_t *n, st_error *err);
+int st_read_small(st_reader *r, int small, uint64_t row, st_num *out, st_error *err);
+int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err);
+/* The vector, NULL when the row has none. */
+int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_error *err);
+
+/* The live row with this id: 1 and *row, 0 when there is none, negative on failure. */
+int st_image_find(st_reader *r, int64_t id, uint64_t *row, st_error *err);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * st_log.h - the log beside the HDF5 file: a header page that all processes map, then frames.
+ *
+ * HEADER   4096 bytes, two slots of 2048 written in turn (slot = counter & 1), never truncated away. Little-endian.
+ *   offset  size  field
+ *   0       8     "h5memlog"
+ *   8       4     version 1
+ *   12      4     flags: bit 0, the prepared transaction needs no verdict (its host has no file)
+ *   16      8     counter, one higher at each write; written last
+ *   24      16    uuid of the store
+ *   40      8     generation: of the root that the frames continue
+ *   48      8     inode of the .h5 file
+ *   56      8     committed length: frames before this offset of the log count
+ *   64      8     sequence of the last committed frame
+ *   72      8     prepared length: frames up to here belong to a transaction between its two phases; 0 when there is none
+ *   80      8     sequence of its prepare frame, which is its transaction id
+ *   88      48    superblock in force
+ *   136     48    superblock about to be written by a flush; zeros when there is none
+ *   2044    4     CRC32C of the bytes before
+ *
+ * FRAME    8-byte aligned
+ *   0       4     length in bytes, from here to the end of the checksum
+ *   4       2     type
+ *   6       2     flags
+ *   8       8     generation
+ *   16      8     sequence
+ *   24      8     transaction: sequence of its first frame; for commit and abort that of the prepare frame they settle
+ *   32      ..    payload
+ *   length-4  4   CRC32C of the bytes before, started with the generation
+ *
+ * PAYLOADS  (u8 present flags and lengths are LEB128 varints; numbers little-endian; a store's numbers of texts and smalls must agree)
+ *   put      i64 id | f64 timestamp | f32 norm (NaN: no vector) | u16 texts | u16 smalls | smalls x 8 | texts x (varint, 0 NULL, else n + 1; n bytes)
+ *            | dim x 4 vector when norm is no NaN | token stream to the end.  A row with that id that was there is replaced.
+ *   delete   i64 id
+ *   set      i64 id | u16 smalls | smalls x 8.  All small values of the row.
+ *   config   name, NUL, value, NUL
+ *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | host's file name to the end
+ *   commit   empty.   abort   empty
+ *
+ * A transaction is its frames and one prepare. It counts when the header says so (committed length), when a commit frame follows, or, for the last one and
+ * after a death, when its host's state row holds its id.
+ *
+ * THREADS  st_log_load may be called by any thread; the writing calls only under the writer lock.
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ST_LOG_H
+#define ST_LOG_H
+
+#include "st_base.h"
+
+#define ST_LOG_PAGE   4096
+#define ST_LOG_START  ((uint64_t)ST_LOG_PAGE)
+#define ST_FRAME_HEAD 32
+#define ST_FRAME_MAX                                                                               \
+    ((uint64_t)0x7ffffff0) /* a put holds one row, every value of which is far below */
+
+typedef struct st_log_header {
+    uint32_t flags;
+    uint64_t counter;
+    uint8_t uuid[16];
+    uint64_t generation;
+    uint64_t ino;
+    uint64_t committed_len, last_seq;
+    uint64_t prepared_len, prepared_seq;
+    uint8_t in_force[H5_SUPERBLOCK_BYTES];
+    uint8_t pending[H5_SUPERBLOCK_BYTES];
+} st_log_header;
+
+enum { ST_LOG_SELF = 1 }; /* st_log_header.flags */
+
+/* The newest valid slot of a mapped page. ST_CORRUPT when neither is valid. */
+int st_log_load(const uint8_t *page, st_log_header *out, st_error *err);
+/* A number that changes whenever a slot is written: what a statement compares. */
+uint64_t st_log_counter(const uint8_t *page);
+/* Writes the other slot with counter + 1. A memory store: cannot fail. */
+void st_log_store(uint8_t *page, st_log_header *h);
+/* The same slots as plain bytes, for a log that is being made. */
+void st_log_format(uint8_t page[ST_LOG_PAGE], st_log_header *h);
+
+enum {
+    ST_FRAME_PUT = 1,
+    ST_FRAME_DELETE = 2,
+    ST_FRAME_SET = 3,
+    ST_FRAME_CONFIG = 4,
+    ST_FRAME_PREPARE = 16,
+    ST_FRAME_COMMIT = 17,
+    ST_FRAME_ABORT = 18
+};
+
+typedef struct st_frame {
+    int type;
+    uint16_t flags;
+    uint64_t generation, sequence, transaction;
+    const uint8_t *payload;
+    size_t n;
+} st_frame;
+
+/* Appends a frame to b: begin, add the payload to b, end. */
+int st_frame_begin(st_buf *b, size_t *at, st_error *err);
+int st_frame_end(st_buf *b, size_t at, int type, uint64_t generation, uint64_t sequence,
+                 uint64_t transaction, st_error *err);
+/* Reads the frame at p of n bytes: 1, and *used its aligned length; 0 when what stands there is no whole valid frame of this generation. */
+int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, st_frame *out, size_t *used);
+
+size_t st_varint_put(uint8_t *p, uint64_t v); /* at most 10 bytes */
+/* 1, or 0 when the bytes end or the number is longer than 10 bytes. */
+int st_varint_get(const uint8_t *p, size_t n, size_t *pos, uint64_t *v);
+
+#endif

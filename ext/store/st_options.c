@@ -1,0 +1,303 @@
+/*
+ * st_options.c - the options of a store: one table of rows, text in and text out.
+ *
+ * Options live in the file (/meta) and change by `config` frames. Numbers are parsed and printed without the locale.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "st_schema.h"
+#include "vec.h"
+
+enum { KIND_SCHEMA, KIND_COMPRESSION, KIND_SYNC, KIND_INT, KIND_REAL, KIND_TEXT };
+
+typedef struct option_row {
+    const char *name;
+    int kind;
+    size_t at;       /* offset in st_options */
+    double min, max; /* numbers */
+} option_row;
+
+#define AT(field) offsetof(st_options, field)
+
+static const option_row rows[] = {
+    {"dim", KIND_SCHEMA, 0, 0, 0},
+    {"metric", KIND_SCHEMA, 0, 0, 0},
+    {"storage", KIND_SCHEMA, 0, 0, 0},
+    {"tokenize", KIND_SCHEMA, 0, 0, 0},
+    {"compression", KIND_COMPRESSION, 0, 0, 0},
+    {"synchronous", KIND_SYNC, AT(synchronous), 0, 0},
+    {"autoflush", KIND_INT, AT(autoflush), 4096, 1e15},
+    {"agent", KIND_TEXT, AT(agent), 0, 0},
+    {"embedder", KIND_TEXT, AT(embedder), 0, 0},
+    {"vector_weight", KIND_REAL, AT(vector_weight), 0, 1e6},
+    {"text_weight", KIND_REAL, AT(text_weight), 0, 1e6},
+    {"rrf_k", KIND_REAL, AT(rrf_k), 0, 1e6},
+};
+enum { NROW = sizeof rows / sizeof *rows };
+
+static const char *const names[NROW + 1] = {
+    "dim",   "metric",   "storage",       "tokenize",    "compression", "synchronous", "autoflush",
+    "agent", "embedder", "vector_weight", "text_weight", "rrf_k",       NULL};
+static const char *const metrics[] = {"cosine", "l2", "ip"};
+static const char *const syncs[] = {"off", "normal", "full"};
+
+const char *const *st_option_names(void)
+{
+    return names;
+}
+
+int st_option_index(const char *name)
+{
+    for (int i = 0; i < NROW; i++) {
+        if (strcmp(rows[i].name, name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+void st_options_default(st_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->synchronous = ST_SYNC_NORMAL;
+    o->autoflush = 4 << 20;
+    o->vector_weight = o->text_weight = 1.0;
+    o->rrf_k = 60;
+}
+
+static int word_index(const char *value, const char *const *words, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (strcmp(words[i], value) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+const char *st_metric_name(int metric)
+{
+    return metrics[metric];
+}
+
+int st_metric_parse(const char *text, int *out, st_error *err)
+{
+    *out = word_index(text, metrics, 3);
+    if (*out < 0) {
+        *out = 0;
+        return st_fail(err, ST_MISUSE, "metric is '%.60s'; known are cosine, l2, ip", text);
+    }
+    return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- numbers */
+
+int st_parse_int(const char *text, int64_t *out)
+{
+    uint64_t v = 0;
+    int neg = *text == '-';
+    text += neg || *text == '+';
+    if (!*text) {
+        return 0;
+    }
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || v > (uint64_t)INT64_MAX / 10) {
+            return 0;
+        }
+        v = v * 10 + (uint64_t)(*text - '0');
+        if (v > INT64_MAX) {
+            return 0;
+        }
+    }
+    *out = neg ? -(int64_t)v : (int64_t)v;
+    return 1;
+}
+
+// Exact for up to 15 digits and decimal exponents up to 22, as all option values a person writes are.
+int st_parse_real(const char *text, double *out)
+{
+    double m = 0;
+    int digits = 0, exp = 0, e = 0, eneg = 0, neg = *text == '-';
+    text += neg || *text == '+';
+    for (; *text >= '0' && *text <= '9'; text++, digits++) {
+        m = m * 10 + (*text - '0');
+    }
+    if (*text == '.') {
+        for (text++; *text >= '0' && *text <= '9'; text++, digits++, exp--) {
+            m = m * 10 + (*text - '0');
+        }
+    }
+    if (!digits || digits > 300) {
+        return 0;
+    }
+    if (*text == 'e' || *text == 'E') {
+        text++;
+        eneg = *text == '-';
+        text += eneg || *text == '+';
+        if (*text < '0' || *text > '9') {
+            return 0;
+        }
+        for (; *text >= '0' && *text <= '9' && e < 1000; text++) {
+            e = e * 10 + (*text - '0');
+        }
+    }
+    exp += eneg ? -e : e;
+    m = exp < 0 ? m / pow(10, -exp) : m * pow(10, exp);
+    *out = neg ? -m : m;
+    return *text == 0 && isfinite(m);
+}
+
+void st_print_real(double v, char *buf, size_t n)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        double back;
+        snprintf(buf, n, "%.*g", digits, v);
+        for (char *p = buf; *p; p++) {
+            *p = *p == ',' ? '.' : *p;
+        }
+        if (st_parse_real(buf, &back) && back == v) {
+            return;
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- set, get */
+
+static int set_compression(st_options *o, const char *value, st_error *err)
+{
+    int64_t level;
+    if (strcmp(value, "none") == 0) {
+        o->compression = ST_COMPRESS_NONE;
+        o->level = 0;
+        return ST_OK;
+    }
+    if (strncmp(value, "deflate", 7) == 0 && (!value[7] || value[7] == ':')) {
+        if (!value[7]) {
+            level = 6;
+        } else if (!st_parse_int(value + 8, &level) || level < 1 || level > 9) {
+            return st_fail(err, ST_MISUSE, "compression is '%.60s'; deflate has levels 1 to 9",
+                           value);
+        }
+        o->compression = ST_COMPRESS_DEFLATE;
+        o->level = (int)level;
+        return ST_OK;
+    }
+    if (strncmp(value, "zstd", 4) == 0 && (!value[4] || value[4] == ':')) {
+        if (!value[4]) {
+            level = 3;
+        } else if (!st_parse_int(value + 5, &level) || level < 1 || level > 22) {
+            return st_fail(err, ST_MISUSE, "compression is '%.60s'; zstd has levels 1 to 22",
+                           value);
+        }
+        o->compression = ST_COMPRESS_ZSTD;
+        o->level = (int)level;
+        return ST_OK;
+    }
+    return st_fail(err, ST_MISUSE, "compression is '%.60s'; known are none, deflate:N, zstd:N",
+                   value);
+}
+
+static int set_number(st_options *o, const option_row *r, const char *value, st_error *err)
+{
+    char *at = (char *)o + r->at;
+    int64_t i = 0;
+    double v = 0;
+    int ok = r->kind == KIND_INT ? st_parse_int(value, &i) : st_parse_real(value, &v);
+    v = r->kind == KIND_INT ? (double)i : v;
+    if (!ok || !(v >= r->min && v <= r->max)) {
+        return st_fail(err, ST_MISUSE, "%s is '%.60s'; a number from %g to %g is possible", r->name,
+                       value, r->min, r->max);
+    }
+    if (r->kind == KIND_INT) {
+        memcpy(at, &i, sizeof i);
+    } else {
+        memcpy(at, &v, sizeof v);
+    }
+    return ST_OK;
+}
+
+static int unknown(const char *name, st_error *err)
+{
+    char known[256] = "";
+    size_t n = 0;
+    for (int i = 0; i < NROW; i++) {
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", rows[i].name);
+    }
+    return st_fail(err, ST_NOTFOUND, "no option '%.60s'; known are %s", name, known);
+}
+
+int st_options_set(st_options *o, const char *name, const char *value, int creating, st_error *err)
+{
+    int i = st_option_index(name), w;
+    const option_row *r = &rows[i < 0 ? 0 : i];
+    if (i < 0) {
+        return unknown(name, err);
+    }
+    switch (r->kind) {
+    case KIND_SCHEMA:
+        return st_fail(err, ST_MISUSE, "%s is fixed when the store is made", name);
+    case KIND_COMPRESSION:
+        return creating ? set_compression(o, value, err)
+                        : st_fail(err, ST_MISUSE, "compression is fixed when the store is made");
+    case KIND_SYNC:
+        w = word_index(value, syncs, 3);
+        if (w < 0) {
+            return st_fail(err, ST_MISUSE, "synchronous is '%.60s'; known are off, normal, full",
+                           value);
+        }
+        o->synchronous = w;
+        return ST_OK;
+    case KIND_TEXT:
+        if (strlen(value) > ST_OPTION_TEXT_MAX) {
+            return st_fail(err, ST_LIMIT, "%s has %zu bytes; at most %d", name, strlen(value),
+                           ST_OPTION_TEXT_MAX);
+        }
+        memcpy((char *)o + r->at, value, strlen(value) + 1);
+        return ST_OK;
+    default:
+        return set_number(o, r, value, err);
+    }
+}
+
+int st_options_get(const st_schema *s, const st_options *o, const char *name, char *buf, size_t n,
+                   st_error *err)
+{
+    int i = st_option_index(name);
+    const option_row *r = &rows[i < 0 ? 0 : i];
+    if (i < 0) {
+        return unknown(name, err);
+    }
+    if (strcmp(name, "dim") == 0) {
+        snprintf(buf, n, "%lld", (long long)s->dim);
+    } else if (strcmp(name, "metric") == 0) {
+        snprintf(buf, n, "%s", metrics[s->metric]);
+    } else if (strcmp(name, "storage") == 0) {
+        snprintf(buf, n, "f32");
+    } else if (strcmp(name, "tokenize") == 0) {
+        snprintf(buf, n, "%s", s->tokenizer);
+    } else if (r->kind == KIND_COMPRESSION) {
+        static const char *const kinds[] = {"none", "deflate", "zstd"};
+        if (o->compression) {
+            snprintf(buf, n, "%s:%d", kinds[o->compression], o->level);
+        } else {
+            snprintf(buf, n, "none");
+        }
+    } else if (r->kind == KIND_SYNC) {
+        snprintf(buf, n, "%s", syncs[o->synchronous]);
+    } else if (r->kind == KIND_TEXT) {
+        snprintf(buf, n, "%s", (const char *)o + r->at);
+    } else if (r->kind == KIND_INT) {
+        int64_t v;
+        memcpy(&v, (const char *)o + r->at, sizeof v);
+        snprintf(buf, n, "%lld", (long long)v);
+    } else {
+        double v;
+        memcpy(&v, (const char *)o + r->at, sizeof v);
+        st_print_real(v, buf, n);
+    }
+    return ST_OK;
+}

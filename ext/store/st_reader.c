@@ -1,0 +1,358 @@
+/*
+ * st_reader.c - values out of an image: chunks from the mapping or the cache, texts, vectors, and rows by id.
+ *
+ * A chunk that is stored raw is read in place; a compressed one is decoded into the cache.
+ * Decoded chunks are shared by all readers of an image and stay while one of them holds them; beyond ST_CACHE_BYTES the ones used longest ago go.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+
+#include "st_image.h"
+
+struct st_cached {
+    uint64_t key; /* column << 40 | chunk */
+    int pins;
+    size_t bytes;
+    st_cached *newer, *older;
+    /* bytes follow */
+};
+
+static uint8_t *cached_bytes(st_cached *e)
+{
+    return (uint8_t *)(e + 1);
+}
+
+void st_cache_free(st_image *im)
+{
+    for (st_cached *e = im->newest, *next; e; e = next) {
+        next = e->older;
+        h5_free(e);
+    }
+    st_map_free(&im->cache_map);
+}
+
+static void list_remove(st_image *im, st_cached *e)
+{
+    *(e->newer ? &e->newer->older : &im->newest) = e->older;
+    *(e->older ? &e->older->newer : &im->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void list_front(st_image *im, st_cached *e)
+{
+    e->older = im->newest;
+    e->newer = NULL;
+    *(im->newest ? &im->newest->newer : &im->oldest) = e;
+    im->newest = e;
+}
+
+static void evict(st_image *im)
+{
+    for (st_cached *e = im->oldest, *newer; e && im->cache_bytes > ST_CACHE_BYTES; e = newer) {
+        newer = e->newer;
+        if (!e->pins) {
+            list_remove(im, e);
+            st_map_remove(&im->cache_map, e->key);
+            im->cache_bytes -= e->bytes;
+            h5_free(e);
+        }
+    }
+}
+
+static int decode(st_image *im, int col, const h5_chunk *k, st_cached **out, st_error *err)
+{
+    const st_colimg *c = &im->col[col];
+    size_t bytes = c->chunk_rows * im->schema->phys[col].elem;
+    st_cached *e = h5_malloc(sizeof *e + bytes);
+    h5_error h = {0};
+    if (!e) {
+        return st_nomem(err);
+    }
+    memset(e, 0, sizeof *e);
+    e->bytes = bytes;
+    if (!c->pipeline.n) {
+        memcpy(cached_bytes(e), im->map + k->addr, bytes);
+        *out = e;
+        return ST_OK;
+    }
+    if (h5_pipeline_decode(&c->pipeline, k->mask, im->map + k->addr, (size_t)k->size,
+                           cached_bytes(e), bytes, &h) != H5_OK) {
+        h5_free(e);
+        return st_from_h5(err, &h, im->schema->phys[col].path);
+    }
+    *out = e;
+    return ST_OK;
+}
+
+/* Pins the decoded chunk. Decoding is done without the lock: two threads may do it at once, one result stays. */
+static int cache_get(st_image *im, int col, uint64_t chunk, st_cached **out, st_error *err)
+{
+    uint64_t key = (uint64_t)col << 40 | chunk, found;
+    st_cached *e = NULL;
+    int rc;
+    pthread_mutex_lock(&im->lock);
+    if (st_map_get(&im->cache_map, key, &found)) {
+        e = (st_cached *)(uintptr_t)found;
+        e->pins++;
+        list_remove(im, e);
+        list_front(im, e);
+    }
+    pthread_mutex_unlock(&im->lock);
+    if (e) {
+        *out = e;
+        return ST_OK;
+    }
+    ST_TRY(decode(im, col, &im->col[col].chunk[chunk], &e, err));
+    pthread_mutex_lock(&im->lock);
+    if (st_map_get(&im->cache_map, key, &found)) {
+        h5_free(e);
+        e = (st_cached *)(uintptr_t)found;
+        list_remove(im, e);
+        rc = ST_OK;
+    } else {
+        rc = st_map_set(&im->cache_map, key, (uint64_t)(uintptr_t)e, err);
+        e->key = key;
+        im->cache_bytes += rc ? 0 : e->bytes;
+    }
+    if (!rc) {
+        e->pins++;
+        list_front(im, e);
+        evict(im);
+    }
+    pthread_mutex_unlock(&im->lock);
+    if (rc) {
+        h5_free(e);
+        return rc;
+    }
+    *out = e;
+    return ST_OK;
+}
+
+static void unpin(st_reader *r, int col)
+{
+    if (r->pin[col]) {
+        pthread_mutex_lock(&r->im->lock);
+        r->pin[col]->pins--;
+        pthread_mutex_unlock(&r->im->lock);
+        r->pin[col] = NULL;
+    }
+}
+
+int st_reader_open(st_reader *r, st_image *im, st_error *err)
+{
+    memset(r, 0, sizeof *r);
+    r->pin = h5_calloc((size_t)im->schema->nphys, sizeof *r->pin);
+    r->scratch = h5_calloc((size_t)im->schema->ntext, sizeof *r->scratch);
+    if (!r->pin || !r->scratch) {
+        h5_free(r->pin);
+        h5_free(r->scratch);
+        memset(r, 0, sizeof *r);
+        return st_nomem(err);
+    }
+    r->im = im;
+    return ST_OK;
+}
+
+void st_reader_close(st_reader *r)
+{
+    if (r->im) {
+        for (int c = 0; c < r->im->schema->nphys; c++) {
+            unpin(r, c);
+        }
+        for (int t = 0; t < r->im->schema->ntext; t++) {
+            st_buf_free(&r->scratch[t]);
+        }
+    }
+    h5_free(r->pin);
+    h5_free(r->scratch);
+    memset(r, 0, sizeof *r);
+}
+
+int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t *run, st_error *err)
+{
+    const st_colimg *c = &r->im->col[col];
+    uint64_t chunk = row / c->chunk_rows, in = row - chunk * c->chunk_rows;
+    size_t elem = r->im->schema->phys[col].elem;
+    const h5_chunk *k = &c->chunk[chunk];
+    const uint8_t *base;
+    if (k->addr == H5_UNDEF) {
+        base = c->fill;
+    } else if (k->addr % 8 == 0 && (!c->pipeline.n || (k->mask == (1u << c->pipeline.n) - 1 &&
+                                                       k->size == c->chunk_rows * elem))) {
+        // Stored raw and aligned, as all that we write is. (A stranger's h5repack may align less: then a copy is made.)
+        base = r->im->map + k->addr;
+    } else {
+        st_cached *e = NULL;
+        if (r->pin[col] && r->pin[col]->key == ((uint64_t)col << 40 | chunk)) {
+            e = r->pin[col];
+        } else {
+            ST_TRY(cache_get(r->im, col, chunk, &e, err));
+            unpin(r, col);
+            r->pin[col] = e;
+        }
+        base = cached_bytes(e);
+    }
+    *p = base + in * elem;
+    *run = ST_MIN(c->chunk_rows - in, c->n - row);
+    return ST_OK;
+}
+
+static int read_offset(st_reader *r, int text, uint64_t at, uint64_t *out, st_error *err)
+{
+    const uint8_t *p;
+    uint64_t run;
+    ST_TRY(st_read_at(r, st_phys_offsets(text), at, &p, &run, err));
+    *out = st_get64(p);
+    return ST_OK;
+}
+
+/* Gathers bytes that cross chunks. */
+static int gather(st_reader *r, int text, uint64_t from, uint64_t to, st_error *err)
+{
+    st_buf *b = &r->scratch[text];
+    b->n = 0;
+    ST_TRY(st_buf_room(b, (size_t)(to - from), err));
+    while (from < to) {
+        const uint8_t *p;
+        uint64_t run;
+        ST_TRY(st_read_at(r, st_phys_data(text), from, &p, &run, err));
+        run = ST_MIN(run, to - from);
+        ST_TRY(st_buf_add(b, p, (size_t)run, err));
+        from += run;
+    }
+    return ST_OK;
+}
+
+int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
+                 st_error *err)
+{
+    uint64_t a, b, run;
+    const uint8_t *p;
+    size_t len;
+    *out = NULL;
+    *n = 0;
+    ST_TRY(read_offset(r, text, row, &a, err));
+    ST_TRY(read_offset(r, text, row + 1, &b, err));
+    if (a > b || b > r->im->col[st_phys_data(text)].n || b - a > ST_TEXT_BYTES_MAX + 1) {
+        return st_fail(err, ST_CORRUPT, "/memory/%s: row %llu has offsets %llu to %llu",
+                       r->im->schema->phys[st_phys_offsets(text)].path, (unsigned long long)row,
+                       (unsigned long long)a, (unsigned long long)b);
+    }
+    len = (size_t)(b - a);
+    if (!len) {
+        return ST_OK;
+    }
+    ST_TRY(st_read_at(r, st_phys_data(text), a, &p, &run, err));
+    if (run < len) {
+        ST_TRY(gather(r, text, a, b, err));
+        p = r->scratch[text].p;
+    }
+    *out = p;
+    *n = len;
+    // A value of nothing but NUL bytes was stored with one more (st_schema.h).
+    if (!p[0]) {
+        size_t i = 0;
+        while (i < len && !p[i]) {
+            i++;
+        }
+        *n -= i == len;
+    }
+    return ST_OK;
+}
+
+int st_read_small(st_reader *r, int small, uint64_t row, st_num *out, st_error *err)
+{
+    const uint8_t *p;
+    uint64_t run;
+    ST_TRY(st_read_at(r, st_phys_small(r->im->schema, small), row, &p, &run, err));
+    *out = st_small_unpack(r->im->schema, small, p);
+    return ST_OK;
+}
+
+int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err)
+{
+    const uint8_t *p;
+    uint64_t run;
+    ST_TRY(st_read_at(r, ST_PHYS_ID, row, &p, &run, err));
+    *id = (int64_t)st_get64(p);
+    return ST_OK;
+}
+
+int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_error *err)
+{
+    const uint8_t *p;
+    uint64_t run;
+    *v = NULL;
+    ST_TRY(st_read_at(r, ST_PHYS_NORM, row, &p, &run, err));
+    memcpy(norm, p, sizeof *norm);
+    if (!isnan(*norm)) {
+        ST_TRY(st_read_at(r, ST_PHYS_EMBEDDING, row, &p, &run, err));
+        *v = (const float *)(const void *)p;
+    }
+    return ST_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- rows by id */
+
+/* The row at position i of a run in order of id. */
+static int run_row(const st_idrun *run, uint64_t i, uint64_t *row, st_error *err)
+{
+    uint32_t off;
+    if (!run->sorted) {
+        *row = run->first + i;
+        return ST_OK;
+    }
+    off = st_get32(run->perm + 4 * i);
+    *row = run->first + off;
+    return off < run->count
+               ? ST_OK
+               : st_fail(err, ST_CORRUPT, "/index/id: run %llu names row %u of %llu",
+                         (unsigned long long)run->first, off, (unsigned long long)run->count);
+}
+
+/* First position of a run whose id is not below id. */
+static int lower_bound(st_reader *r, const st_idrun *run, int64_t id, uint64_t *pos, st_error *err)
+{
+    uint64_t lo = 0, hi = run->count;
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2, row;
+        int64_t at;
+        ST_TRY(run_row(run, mid, &row, err));
+        ST_TRY(st_read_id(r, row, &at, err));
+        if (at < id) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    *pos = lo;
+    return ST_OK;
+}
+
+int st_image_find(st_reader *r, int64_t id, uint64_t *out, st_error *err)
+{
+    st_image *im = r->im;
+    const uint64_t *live;
+    uint64_t n;
+    ST_TRY(st_image_live(im, &live, &n, err));
+    for (size_t k = im->nidrun; k-- > 0;) {
+        const st_idrun *run = &im->idrun[k];
+        uint64_t pos;
+        ST_TRY(lower_bound(r, run, id, &pos, err));
+        for (; pos < run->count; pos++) {
+            uint64_t row;
+            int64_t at;
+            ST_TRY(run_row(run, pos, &row, err));
+            ST_TRY(st_read_id(r, row, &at, err));
+            if (at != id) {
+                break;
+            }
+            if (st_bit_get(live, row)) {
+                *out = row;
+                return 1;
+            }
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,650 @@
+/*
+ * st_search.c - running a query over a view: filter first, then rank, then hand out rows as they are asked for.
+ *
+ * MODES     rows      no search part: the filtered rows by position or id (a few rows named by id are looked up, not filtered)
+ *           near      vector part, best first: exact neighbours on demand (vec_near), over plane records for the base and vectors for the rest
+ *           ranked    everything else: the complete list of hits, ordered as far as it is read
+ *
+ * Terms on distance, rank and score are looked at as rows come out, so that they, k and the order combine freely.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_search.h"
+
+#include <math.h>
+
+/* --------------------------------------------------------------------------------------------------------------- rows */
+
+static int by_id_term(const st_terms *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->term[i].col == ST_COL_ID && (t->term[i].op == ST_EQ || t->term[i].op == ST_IN)) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int add_row(st_cursor *c, int64_t id, st_error *err)
+{
+    uint64_t row;
+    int rc = st_view_find(c->v, id, &row, err);
+    if (rc == ST_NOTFOUND) {
+        return ST_OK;
+    }
+    ST_TRY(rc);
+    rc = st_filter_row(c->v, &c->terms, row, err);
+    if (rc > 0) {
+        c->list[c->nlist++] = row;
+    }
+    return rc < 0 ? rc : ST_OK;
+}
+
+/* The id that a constant names, as the integer column compares: 3 and 3.0 do, 3.5 names none. */
+static int as_id(const st_value *v, int64_t *id)
+{
+    if (v->type == ST_INT) {
+        *id = v->i;
+        return 1;
+    }
+    if (v->type == ST_REAL && v->r >= -9223372036854775808.0 && v->r < 9223372036854775808.0 &&
+        v->r == floor(v->r)) {
+        *id = (int64_t)v->r;
+        return 1;
+    }
+    return 0;
+}
+
+/* Rows named by id, in ascending order of id (an IN list is sorted). */
+static int rows_by_id(st_cursor *c, const st_term *t, st_error *err)
+{
+    size_t n = t->op == ST_IN ? t->nlist : 1;
+    int64_t id = 0, last = 0;
+    c->list = h5_alloc_array(n + 1, sizeof *c->list);
+    if (!c->list) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (as_id(t->op == ST_IN ? &t->list[i] : &t->value, &id) && !(i && id == last)) {
+            ST_TRY(add_row(c, id, err));
+        }
+        last = id;
+    }
+    if (c->order == ST_ORDER_ID_DESC) {
+        for (uint64_t i = 0; i < c->nlist / 2; i++) {
+            uint64_t x = c->list[i];
+            c->list[i] = c->list[c->nlist - 1 - i];
+            c->list[c->nlist - 1 - i] = x;
+        }
+    }
+    c->mode = ST_MODE_LIST;
+    return ST_OK;
+}
+
+/* Do the rows' ids ascend with their positions? Then no order has to be made. */
+static int ids_ascend(const st_cursor *c)
+{
+    const st_frozen *f = c->v->f;
+    const st_image *im = f->gen->image;
+    return f->nrow == f->nbase && (!im->nidrun || (im->nidrun == 1 && !im->idrun[0].sorted));
+}
+
+static int rows_in_order(st_cursor *c, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    uint64_t n = vec_bits_count(c->bits, f->nrow), i = 0;
+    vec_hit *hits;
+    if (c->order == ST_ORDER_BEST || (c->order == ST_ORDER_ID && ids_ascend(c))) {
+        c->mode = ST_MODE_BITS;
+        return ST_OK;
+    }
+    hits = vec_hits_alloc((size_t)n);
+    if (!hits) {
+        return st_nomem(err);
+    }
+    for (uint64_t row = st_bit_next(c->bits, f->nrow, 0); row < f->nrow;
+         row = st_bit_next(c->bits, f->nrow, row + 1)) {
+        int64_t id = st_frozen_id(c->v, row);
+        // With all keys alike, ids decide; their complement turns the order round.
+        hits[i++] = (vec_hit){0, c->order == ST_ORDER_ID_DESC ? ~id : id, row};
+    }
+    c->mode = ST_MODE_RANKED;
+    return st_from_vec(err, vec_rank_new(hits, (size_t)n, &c->rank), "ordering by id");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- vectors */
+
+static const float *fetch(void *ctx, uint64_t row, float *norm)
+{
+    st_cursor *c = ctx;
+    const float *v = NULL;
+    return st_read_vector(&c->v->reader, row, &v, norm, &c->failed) ? NULL : v;
+}
+
+static int64_t id_of(void *ctx, uint64_t row)
+{
+    return st_frozen_id(((st_cursor *)ctx)->v, row);
+}
+
+static int stop(void *ctx)
+{
+    const st_host *h = ((st_cursor *)ctx)->v->conn->host;
+    return h && h->stop && h->stop(h->ctx);
+}
+
+/* Slots, each by itself. */
+static int slot_extents(st_cursor *c, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    size_t n = (size_t)(f->nrow - f->nbase);
+    c->exact = h5_alloc_array(n + 1, sizeof *c->exact);
+    if (!c->exact) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const st_slot *t = f->slot[i];
+        c->exact[i] = (vec_extent){t->embedding, &t->norm, f->nbase + i, 1};
+    }
+    c->nexact = n;
+    return ST_OK;
+}
+
+static int plane_extents(st_cursor *c, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    const st_colimg *col = &f->gen->image->col[ST_PHYS_PLANE];
+    c->plane = h5_alloc_array((size_t)col->nchunk + 1, sizeof *c->plane);
+    if (!c->plane) {
+        return st_nomem(err);
+    }
+    for (uint64_t row = 0, run = 0; row < f->nbase; row += run) {
+        const uint8_t *p;
+        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_PLANE, row, &p, &run, err));
+        c->plane[c->nplane++] = (vec_plane_extent){p, row, run};
+    }
+    return ST_OK;
+}
+
+static int start_near(st_cursor *c, const st_query *q, st_error *err)
+{
+    vec_near_args a = {0};
+    ST_TRY(slot_extents(c, err));
+    ST_TRY(plane_extents(c, err));
+    a.metric = c->metric;
+    a.query = c->query;
+    a.dim = (size_t)c->v->f->gen->schema->dim;
+    a.planes = c->plane;
+    a.nplane = c->nplane;
+    a.exact = c->exact;
+    a.nexact = c->nexact;
+    a.filter = c->bits;
+    a.fetch = fetch;
+    a.id = id_of;
+    a.stop = stop;
+    a.ctx = c;
+    a.hint = q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
+    c->mode = ST_MODE_NEAR;
+    return st_from_vec(err, vec_near_new(&a, &c->near), "the vector search");
+}
+
+/* Exact distances of all filtered rows, NaN elsewhere. */
+static int all_distances(st_cursor *c, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    size_t dim = (size_t)f->gen->schema->dim;
+    int rc;
+    c->dist = h5_alloc_array((size_t)f->nrow + 1, sizeof *c->dist);
+    if (!c->dist) {
+        return st_nomem(err);
+    }
+    for (uint64_t i = 0; i < f->nrow; i++) {
+        c->dist[i] = NAN;
+    }
+    ST_TRY(slot_extents(c, err));
+    rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, stop, c);
+    // A chunk of vectors and one of norms end at different rows: go by the shorter run.
+    for (uint64_t row = 0, run = 0; row < f->nbase && !rc; row += run) {
+        const uint8_t *v, *norms;
+        uint64_t nrun;
+        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_EMBEDDING, row, &v, &run, err));
+        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_NORM, row, &norms, &nrun, err));
+        run = ST_MIN(run, nrun);
+        vec_extent e = {(const float *)(const void *)v, (const float *)(const void *)norms, row,
+                        run};
+        rc = vec_scan(c->metric, c->query, dim, &e, 1, c->bits, c->dist, stop, c);
+    }
+    return st_from_vec(err, rc, "the vector search");
+}
+
+static int distance_hits(st_cursor *c, double sign, vec_hit **out, size_t *n, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    vec_hit *hits = vec_hits_alloc((size_t)vec_bits_count(c->bits, f->nrow));
+    size_t k = 0;
+    if (!hits) {
+        return st_nomem(err);
+    }
+    for (uint64_t row = st_bit_next(c->bits, f->nrow, 0); row < f->nrow;
+         row = st_bit_next(c->bits, f->nrow, row + 1)) {
+        if (!isnan(c->dist[row])) {
+            hits[k++] = (vec_hit){sign * c->dist[row], st_frozen_id(c->v, row), row};
+        }
+    }
+    *out = hits;
+    *n = k;
+    return ST_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- text */
+
+/* The tokens of n slots as an index of their own, for a view that is older than the index that grows with them. */
+static int index_slots(st_slot *const *slot, uint64_t n, vec_text **out, st_error *err)
+{
+    int rc = vec_text_new(out);
+    for (uint64_t i = 0; i < n && !rc; i++) {
+        if (slot[i]->ntokens) {
+            rc = vec_text_add(*out, i, slot[i]->tokens, slot[i]->ntokens);
+        }
+    }
+    return st_from_vec(err, rc, "the text search");
+}
+
+static size_t run_sources(const st_frozen *f, vec_source *src, const st_textrun *runs, size_t nrun)
+{
+    for (size_t i = 0; i < nrun; i++) {
+        uint64_t row = runs[i].first;
+        while (row <= runs[i].last && st_bit_get(f->live, row)) {
+            row++;
+        }
+        src[i] = (vec_source){.run = runs[i].run, .offset = 0, .dense = row > runs[i].last};
+    }
+    return nrun;
+}
+
+/* With the store's lock held where f has overlay rows, because the overlay's index grows when another connection of this process replays the log. */
+static int run_bm25(st_cursor *c, vec_bm25_args *a, vec_source *src, vec_hit **out, size_t *n,
+                    st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    const st_txn *t = &c->v->conn->txn;
+    vec_text *mine = NULL, *overlay = NULL;
+    int rc = ST_OK;
+    if (f->nprivate) {
+        if (t->nslot != f->nprivate || f->version != t->version) {
+            rc = index_slots(f->slot, f->nprivate, &mine, err);
+        }
+        src[a->nsource++] = (vec_source){.text = mine ? mine : t->text, .offset = f->nbase};
+    }
+    if (f->noverlay && !rc) {
+        if (f->gen->nslot != f->noverlay) {
+            rc = index_slots(f->slot + f->nprivate, f->noverlay, &overlay, err);
+        }
+        src[a->nsource++] = (vec_source){.text = overlay ? overlay : f->gen->text,
+                                         .offset = f->nbase + f->nprivate};
+    }
+    rc = rc ? rc : st_from_vec(err, vec_bm25(a, out, n), "the text search");
+    vec_text_free(mine);
+    vec_text_free(overlay);
+    return rc;
+}
+
+static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    const st_textrun *runs;
+    size_t nrun;
+    vec_source *src;
+    int rc;
+    ST_TRY(st_image_runs(f->gen->image, &runs, &nrun, err));
+    src = h5_calloc(nrun + 2, sizeof *src);
+    if (!src) {
+        return st_nomem(err);
+    }
+    vec_bm25_args a = {.sources = src,
+                       .nsource = run_sources(f, src, runs, nrun),
+                       .query = q->tokens,
+                       .nquery = q->ntokens,
+                       .live = f->live,
+                       .filter = c->bits,
+                       .nrow = f->nrow,
+                       .k1 = VEC_BM25_K1,
+                       .b = VEC_BM25_B,
+                       .stop = stop,
+                       .stop_ctx = c};
+    if (f->noverlay) {
+        pthread_mutex_lock(&c->v->conn->store->lock);
+    }
+    rc = run_bm25(c, &a, src, out, n, err);
+    if (f->noverlay) {
+        pthread_mutex_unlock(&c->v->conn->store->lock);
+    }
+    h5_free(src);
+    for (size_t i = 0; !rc && i < *n; i++) {
+        (*out)[i].id = st_frozen_id(c->v, (*out)[i].row);
+    }
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- ranked */
+
+/* Takes hits over. order WORST turns the keys round; ids stay ascending. */
+static int start_ranked(st_cursor *c, vec_hit *hits, size_t n, st_error *err)
+{
+    for (size_t i = 0; c->order == ST_ORDER_WORST && i < n; i++) {
+        hits[i].key = -hits[i].key;
+    }
+    c->mode = ST_MODE_RANKED;
+    return st_from_vec(err, vec_rank_new(hits, n, &c->rank), "ranking");
+}
+
+/* A list in its complete order. */
+static int sorted(vec_hit **hits, size_t n, st_error *err)
+{
+    vec_rank *r = NULL;
+    const vec_hit *h;
+    size_t k = 0;
+    vec_hit *out = vec_hits_alloc(n);
+    int rc = out ? st_from_vec(err, vec_rank_new(*hits, n, &r), "ranking") : st_nomem(err);
+    if (!out) {
+        vec_free(*hits);
+    }
+    *hits = NULL;
+    while (!rc && (h = vec_rank_next(r))) {
+        out[k++] = *h;
+    }
+    vec_rank_free(r);
+    if (rc) {
+        vec_free(out);
+        return rc;
+    }
+    *hits = out;
+    return ST_OK;
+}
+
+static int dense_ranks(st_cursor *c, const vec_hit *hits, size_t n, st_error *err)
+{
+    uint64_t nrow = c->v->f->nrow;
+    c->text_rank = h5_alloc_array((size_t)nrow + 1, sizeof *c->text_rank);
+    if (!c->text_rank) {
+        return st_nomem(err);
+    }
+    for (uint64_t i = 0; i < nrow; i++) {
+        c->text_rank[i] = NAN;
+    }
+    for (size_t i = 0; i < n; i++) {
+        c->text_rank[hits[i].row] = hits[i].key;
+    }
+    return ST_OK;
+}
+
+static int fuse(st_cursor *c, const st_query *q, vec_hit *vector, size_t nv, vec_hit *text,
+                size_t nt, st_error *err)
+{
+    vec_list lists[2] = {{vector, nv, q->vector_weight}, {text, nt, q->text_weight}};
+    vec_hit *hits = NULL;
+    size_t n = 0;
+    ST_TRY(st_from_vec(err, vec_fuse_rrf(lists, 2, q->rrf_k, c->v->f->nrow, &hits, &n), "fusion"));
+    for (size_t i = 0; i < n; i++) {
+        hits[i].id = st_frozen_id(c->v, hits[i].row);
+    }
+    c->hybrid = 1;
+    return start_ranked(c, hits, n, err);
+}
+
+static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
+{
+    vec_hit *vector = NULL, *text = NULL;
+    size_t nv = 0, nt = 0;
+    int rc = all_distances(c, err);
+    rc = rc ? rc : distance_hits(c, 1, &vector, &nv, err);
+    rc = rc ? rc : text_hits(c, q, &text, &nt, err);
+    rc = rc ? rc : dense_ranks(c, text, nt, err);
+    rc = rc ? rc : sorted(&vector, nv, err);
+    rc = rc ? rc : sorted(&text, nt, err);
+    rc = rc ? rc : fuse(c, q, vector, nv, text, nt, err);
+    vec_free(vector);
+    vec_free(text);
+    return rc;
+}
+
+static int start_text(st_cursor *c, const st_query *q, st_error *err)
+{
+    vec_hit *hits = NULL;
+    size_t n = 0;
+    ST_TRY(text_hits(c, q, &hits, &n, err));
+    return start_ranked(c, hits, n, err);
+}
+
+static int start_far(st_cursor *c, st_error *err)
+{
+    vec_hit *hits = NULL;
+    size_t n = 0;
+    ST_TRY(all_distances(c, err));
+    ST_TRY(distance_hits(c, 1, &hits, &n, err));
+    return start_ranked(c, hits, n, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- opening */
+
+static int take_query(st_cursor *c, const st_query *q, st_error *err)
+{
+    size_t dim = (size_t)c->v->f->gen->schema->dim;
+    c->metric = c->v->f->gen->schema->metric;
+    c->order = q->order;
+    c->k = q->k;
+    c->has_text = q->has_text;
+    ST_TRY(st_terms_copy(q->terms, q->nterm, &c->terms, err));
+    if (q->vector) {
+        c->query = h5_alloc_array(dim, sizeof *c->query);
+        if (!c->query) {
+            return st_nomem(err);
+        }
+        memcpy(c->query, q->vector, dim * sizeof *c->query);
+    }
+    return ST_OK;
+}
+
+static int filter(st_cursor *c, const st_query *q, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    size_t bytes = st_bit_words(f->nrow) * sizeof *c->bits;
+    c->bits = h5_malloc(bytes + 8);
+    if (!c->bits) {
+        return st_nomem(err);
+    }
+    memcpy(c->bits, f->live, bytes);
+    for (size_t i = 0; i < c->terms.n; i++) {
+        if (!st_is_result_col(c->terms.term[i].col)) {
+            ST_TRY(st_filter_term(c->v, &c->terms.term[i], c->bits, err));
+        }
+    }
+    if (q->vector || q->has_text || q->has_as_of) {
+        ST_TRY(st_filter_valid(c->v, q->has_as_of, q->as_of, c->bits, err));
+    }
+    return ST_OK;
+}
+
+static int start(st_cursor *c, const st_query *q, st_error *err)
+{
+    int by_id = by_id_term(&c->terms);
+    if (!q->vector && !q->has_text && !q->has_as_of && by_id >= 0) {
+        return rows_by_id(c, &c->terms.term[by_id], err);
+    }
+    ST_TRY(filter(c, q, err));
+    if (q->vector && q->has_text) {
+        return start_hybrid(c, q, err);
+    }
+    if (q->has_text) {
+        return start_text(c, q, err);
+    }
+    if (!q->vector) {
+        return rows_in_order(c, err);
+    }
+    return c->order == ST_ORDER_WORST ? start_far(c, err) : start_near(c, q, err);
+}
+
+int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err)
+{
+    st_cursor *c = h5_calloc(1, sizeof *c);
+    int rc;
+    *out = NULL;
+    if (!c) {
+        return st_nomem(err);
+    }
+    c->v = v;
+    c->distance = c->rank_value = c->score = NAN;
+    rc = take_query(c, q, err);
+    rc = rc ? rc : start(c, q, err);
+    if (rc) {
+        st_cursor_close(c);
+        return rc;
+    }
+    *out = c;
+    return ST_OK;
+}
+
+void st_cursor_close(st_cursor *c)
+{
+    if (c) {
+        vec_near_free(c->near);
+        vec_rank_free(c->rank);
+        st_terms_free(&c->terms);
+        h5_free(c->query);
+        h5_free(c->bits);
+        h5_free(c->list);
+        h5_free(c->plane);
+        h5_free(c->exact);
+        h5_free(c->dist);
+        h5_free(c->text_rank);
+        h5_free(c);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- reading */
+
+static double vector_score(int metric, double distance)
+{
+    return metric == VEC_IP ? -distance : 1 / (1 + distance);
+}
+
+static void take_hit(st_cursor *c, const vec_hit *h)
+{
+    double key = c->order == ST_ORDER_WORST ? -h->key : h->key;
+    c->row = h->row;
+    if (c->hybrid) {
+        c->distance = c->dist[h->row];
+        c->rank_value = c->text_rank[h->row];
+        c->score = -key;
+    } else if (c->has_text) {
+        c->rank_value = key;
+        c->score = -key;
+    } else if (c->query) {
+        c->distance = key;
+        c->score = vector_score(c->metric, key);
+    }
+}
+
+/* The next row before terms on results and k: 1, 0, or negative. */
+static int step(st_cursor *c, st_error *err)
+{
+    const vec_hit *h;
+    vec_hit near;
+    int rc;
+    switch (c->mode) {
+    case ST_MODE_LIST:
+        if (c->pos >= c->nlist) {
+            return 0;
+        }
+        c->row = c->list[c->pos++];
+        return 1;
+    case ST_MODE_BITS:
+        c->row = st_bit_next(c->bits, c->v->f->nrow, c->pos);
+        c->pos = c->row + 1;
+        return c->row < c->v->f->nrow;
+    case ST_MODE_NEAR:
+        rc = vec_near_next(c->near, &near);
+        if (rc < 0) {
+            return c->failed.code ? st_fail(err, c->failed.code, "%s", c->failed.text)
+                                  : st_from_vec(err, rc, "the vector search");
+        }
+        if (rc) {
+            take_hit(c, &near);
+        }
+        return rc;
+    default:
+        h = vec_rank_next(c->rank);
+        if (h) {
+            take_hit(c, h);
+        }
+        return h != NULL;
+    }
+}
+
+static void result_value(double v, st_value *out)
+{
+    memset(out, 0, sizeof *out);
+    out->type = isnan(v) ? ST_NULL : ST_REAL;
+    out->r = v;
+}
+
+/* 1: holds; 0: does not; -1: and nor will any later row. */
+static int results_hold(const st_cursor *c)
+{
+    for (size_t i = 0; i < c->terms.n; i++) {
+        const st_term *t = &c->terms.term[i];
+        st_value v;
+        if (!st_is_result_col(t->col)) {
+            continue;
+        }
+        result_value(t->col == ST_COL_DISTANCE ? c->distance
+                     : t->col == ST_COL_RANK   ? c->rank_value
+                                               : c->score,
+                     &v);
+        if (!st_term_holds(t, &v)) {
+            int upper = t->op == ST_LT || t->op == ST_LE;
+            return c->mode == ST_MODE_NEAR && t->col == ST_COL_DISTANCE && upper ? -1 : 0;
+        }
+    }
+    return 1;
+}
+
+int st_cursor_next(st_cursor *c, st_error *err)
+{
+    if (c->k >= 0 && c->given >= (uint64_t)c->k) {
+        return 0;
+    }
+    for (;;) {
+        int rc = step(c, err), holds;
+        if (rc <= 0) {
+            return rc;
+        }
+        holds = results_hold(c);
+        if (holds < 0) {
+            return 0;
+        }
+        if (holds) {
+            c->given++;
+            return 1;
+        }
+    }
+}
+
+uint64_t st_cursor_row(const st_cursor *c)
+{
+    return c->row;
+}
+
+double st_cursor_distance(const st_cursor *c)
+{
+    return c->distance;
+}
+
+double st_cursor_rank(const st_cursor *c)
+{
+    return c->rank_value;
+}
+
+double st_cursor_score(const st_cursor *c)
+{
+    return c->score;
+}

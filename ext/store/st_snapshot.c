@@ -1,0 +1,400 @@
+/*
+ * st_snapshot.c - which commit a connection reads, and the writer's look at the files before it writes.
+ *
+ * A statement compares one number in the mapped header page with the one its snapshot was made from. When it differs: read the header, open the root it names if the generation is new, replay the
+ * frames up to the committed length, and read the header again: if the generation has moved meanwhile, start over. Readers take no lock, write nothing and settle nothing.
+ *
+ * IN DOUBT  a header with a prepared length names a transaction between its two phases. A reader counts it when its own host's state row, as it now reads it, holds the transaction's id; for a
+ *           host without a file when the writer is gone. It looks again at every statement until the header moves. A writer of the same host (holding the host's write lock, so that the row cannot
+ *           change) writes the verdict.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdio.h>
+
+#include "st_store.h"
+
+enum { REREADS = 100 }; /* generations that may pass while one snapshot is taken */
+
+int st_header(st_store *s, st_log_header *h, st_error *err)
+{
+    ST_TRY(st_log_load(s->page, h, err));
+    if (memcmp(h->uuid, s->uuid, 16) != 0) {
+        return st_fail(err, ST_CORRUPT, "the log beside it now belongs to another store");
+    }
+    return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------ the superblock */
+
+enum { SB_KNOWN, SB_PENDING, SB_TORN, SB_FOREIGN };
+
+static int read_sb(st_store *s, const st_log_header *h, uint8_t sb[H5_SUPERBLOCK_BYTES], int *state,
+                   st_error *err)
+{
+    h5_error e = {0};
+    uint64_t root, eof;
+    static const uint8_t none[H5_SUPERBLOCK_BYTES];
+    if (s->file->io->read(s->file->io, 0, sb, H5_SUPERBLOCK_BYTES, &e) != H5_OK) {
+        return st_from_h5(err, &e, "the superblock");
+    }
+    if (memcmp(sb, h->in_force, H5_SUPERBLOCK_BYTES) == 0) {
+        *state = SB_KNOWN;
+    } else if (memcmp(h->pending, none, sizeof none) != 0 &&
+               memcmp(sb, h->pending, H5_SUPERBLOCK_BYTES) == 0) {
+        *state = SB_PENDING;
+    } else {
+        *state = h5_superblock_unpack(sb, &root, &eof, NULL) == H5_OK ? SB_FOREIGN : SB_TORN;
+    }
+    return ST_OK;
+}
+
+/* A generation's image: by the superblock in force, or by the file's own when a stranger has changed it. */
+static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    int state;
+    st_image *im;
+    st_error first = {0, ""};
+    *out = NULL;
+    ST_TRY(read_sb(s, h, sb, &state, err));
+    // A flip that is under way looks foreign until the header names it: the header is read again by the caller.
+    int rc = st_image_open(s->file, state == SB_FOREIGN ? sb : h->in_force, s->uuid, s->schema, &im,
+                           &first);
+    if (rc) {
+        return st_fail(err, rc, "%s", first.text);
+    }
+    s->foreign = state == SB_FOREIGN;
+    if (im->generation != h->generation) {
+        rc = st_fail(err, ST_CORRUPT,
+                     "the file is of generation %llu, its log continues generation %llu",
+                     (unsigned long long)im->generation, (unsigned long long)h->generation);
+    } else {
+        rc = st_gen_new(im, out, err);
+    }
+    st_image_unref(im);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ in doubt */
+
+int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
+                         uint64_t *ino, char *name, size_t n, st_error *err)
+{
+    st_log_reader lr = {
+        .log = s->log, .at = h->committed_len, .to = h->prepared_len, .generation = h->generation};
+    st_frame f;
+    int rc, found = 0;
+    while ((rc = st_log_next(&lr, &f, err)) > 0) {
+        if (f.type == ST_FRAME_PREPARE && f.sequence == h->prepared_seq && f.n >= 32) {
+            found = 1;
+            memcpy(uuid, f.payload, 16);
+            *dev = st_get64(f.payload + 16);
+            *ino = st_get64(f.payload + 24);
+            snprintf(name, n, "%.*s", (int)(f.n - 32), (const char *)f.payload + 32);
+        }
+    }
+    st_log_reader_end(&lr);
+    return rc < 0 ? rc : found ? ST_OK : ST_NOTFOUND;
+}
+
+/* Does the prepared transaction count for a reader with this host? 1, 0, or negative. */
+static int counts(st_store *s, const st_log_header *h, const st_host *host, st_error *err)
+{
+    uint8_t uuid[16];
+    uint64_t dev, ino;
+    char name[256];
+    int64_t txid = 0;
+    int rc;
+    if (h->flags & ST_LOG_SELF) {
+        pthread_mutex_lock(&s->lock);
+        rc = !s->writer && !st_lock_held(s->log_fd, ST_LOCK_WRITER);
+        pthread_mutex_unlock(&s->lock);
+        return rc;
+    }
+    if (!host || !host->verdict) {
+        return 0;
+    }
+    rc = st_snapshot_prepared(s, h, uuid, &dev, &ino, name, sizeof name, err);
+    if (rc == ST_NOTFOUND) {
+        return 0; // torn: never acted on
+    }
+    if (rc) {
+        return rc;
+    }
+    rc = host->verdict(host->ctx, uuid, &txid, err);
+    if (rc == ST_NOTFOUND) {
+        if (err) {
+            err->code = ST_OK;
+        }
+        return 0;
+    }
+    return rc ? rc : (uint64_t)txid >= h->prepared_seq;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- readers */
+
+/* A store without a log: the file as it stands. */
+static int refresh_file(st_store *s, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    h5_error e = {0};
+    st_image *im;
+    int rc;
+    if (s->gen) {
+        return ST_OK;
+    }
+    if (s->file->io->read(s->file->io, 0, sb, sizeof sb, &e) != H5_OK) {
+        return st_from_h5(err, &e, "the superblock");
+    }
+    ST_TRY(st_image_open(s->file, sb, s->uuid, s->schema, &im, err));
+    rc = st_gen_new(im, &s->gen, err);
+    s->seq = im->last_seq;
+    st_image_unref(im);
+    return rc;
+}
+
+/* Makes s->gen hold all that h says is committed. *moved: the generation changed under us, start over. */
+static int follow(st_store *s, const st_log_header *h, int *moved, st_error *err)
+{
+    st_log_header again;
+    int rc = ST_OK;
+    st_error first = {0, ""};
+    *moved = 0;
+    if (!s->gen || s->gen->generation != h->generation) {
+        st_gen *g = NULL;
+        rc = open_gen(s, h, &g, &first);
+        if (!rc) {
+            st_gen_unref(s->gen);
+            s->gen = g;
+        }
+    }
+    if (!rc && s->gen->replayed < h->committed_len) {
+        rc = st_gen_replay(s->gen, s->log, h->committed_len, &first);
+    }
+    ST_TRY(st_header(s, &again, err));
+    if (again.generation != h->generation) {
+        *moved = 1;
+        return ST_OK;
+    }
+    return rc ? st_fail(err, rc, "%s", first.text) : ST_OK;
+}
+
+/* With s->lock held: newest committed state. *h is the header when a transaction is in doubt. */
+static int refresh_log(st_store *s, st_log_header *h, st_error *err)
+{
+    for (int i = 0; i < REREADS; i++) {
+        uint64_t counter = st_log_counter(s->page);
+        int moved;
+        if (s->gen && counter == s->counter && !s->doubt) {
+            return ST_OK;
+        }
+        ST_TRY(st_header(s, h, err));
+        ST_TRY(follow(s, h, &moved, err));
+        if (!moved) {
+            // Frames that a power loss took away end the log before the committed length: then the last whole transaction is what there is.
+            s->seq = s->gen->replayed >= h->committed_len ? h->last_seq : s->gen->last_seq;
+            s->counter = h->counter;
+            s->doubt = h->prepared_len > h->committed_len;
+            return ST_OK;
+        }
+    }
+    return st_fail(err, ST_BUSY, "the store changes faster than it can be read");
+}
+
+int st_snapshot_latest(st_store *s, st_gen **out, st_error *err)
+{
+    st_log_header h;
+    int rc;
+    pthread_mutex_lock(&s->lock);
+    rc = refresh_log(s, &h, err);
+    *out = rc ? NULL : s->gen;
+    if (*out) {
+        st_gen_ref(*out);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+static void adopt(st_conn *c, uint64_t seq)
+{
+    if (c->gen != c->store->gen) {
+        st_gen_unref(c->gen);
+        c->gen = c->store->gen;
+        st_gen_ref(c->gen);
+    }
+    c->seq = seq;
+}
+
+/* With s->lock held on entry and return; it is let go while the host is asked, which may wait for the host's own locks. */
+static int refresh_doubt(st_conn *c, const st_log_header *h, st_error *err)
+{
+    st_store *s = c->store;
+    int yes;
+    pthread_mutex_unlock(&s->lock);
+    yes = counts(s, h, c->host, err);
+    pthread_mutex_lock(&s->lock);
+    if (yes <= 0) {
+        return yes;
+    }
+    if (s->gen == c->gen && s->gen->generation == h->generation) {
+        ST_TRY(st_gen_replay(s->gen, s->log, h->prepared_len, err));
+        if (s->gen->replayed >= h->prepared_len && c->seq < h->prepared_seq) {
+            c->seq = h->prepared_seq;
+        }
+    }
+    return ST_OK;
+}
+
+int st_snapshot_refresh(st_conn *c, st_error *err)
+{
+    st_store *s = c->store;
+    st_log_header h;
+    int rc;
+    if (c->gen && (c->nviews || c->txn.active)) {
+        return ST_OK;
+    }
+    pthread_mutex_lock(&s->lock);
+    rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);
+    if (!rc) {
+        adopt(c, s->seq);
+        if (s->doubt) {
+            rc = refresh_doubt(c, &h, err);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- writer */
+
+static int write_sb(st_store *s, const uint8_t *sb, st_error *err)
+{
+    h5_error e = {0};
+    if (s->file->io->write(s->file->io, 0, sb, H5_SUPERBLOCK_BYTES, &e) != H5_OK) {
+        return st_from_h5(err, &e, "mending the superblock");
+    }
+    return st_store_sync_file(s, err);
+}
+
+/* What a flush that died left: before the flip nothing, in it a torn superblock, after it a header that does not know yet. */
+static int mend_flip(st_store *s, st_log_header *h, st_error *err)
+{
+    static const uint8_t none[H5_SUPERBLOCK_BYTES];
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    int state, pending = memcmp(h->pending, none, sizeof none) != 0;
+    ST_TRY(read_sb(s, h, sb, &state, err));
+    if (state == SB_FOREIGN) {
+        return st_fail(err, ST_READONLY,
+                       "the file was changed by another program since the store last wrote it (its "
+                       "superblock is none of ours); it can be read, not written");
+    }
+    if (state == SB_TORN) {
+        // All that the pending root needs was synced before the flip began.
+        ST_TRY(write_sb(s, pending ? h->pending : h->in_force, err));
+        state = pending ? SB_PENDING : SB_KNOWN;
+    }
+    if (state == SB_PENDING) {
+        memcpy(h->in_force, h->pending, H5_SUPERBLOCK_BYTES);
+        h->generation++;
+        h->committed_len = ST_LOG_START;
+        h->prepared_len = h->prepared_seq = 0;
+    }
+    if (pending) {
+        memset(h->pending, 0, sizeof h->pending);
+        st_log_store(s->page, h);
+    }
+    return ST_OK;
+}
+
+/* Behind the committed length there may be whole transactions that end with a commit frame, where a power loss took the newer header. Once an opening. */
+static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
+{
+    uint64_t size = 0, seq = h->last_seq, good_len = h->committed_len, good_seq = h->last_seq;
+    int rc, prepared = 0;
+    st_frame f;
+    h5_error e = {0};
+    if (s->log->size(s->log, &size, &e) != H5_OK) {
+        return st_from_h5(err, &e, "the log");
+    }
+    st_log_reader lr = {.log = s->log,
+                        .at = h->committed_len,
+                        .to = ST_MAX(size, h->committed_len),
+                        .generation = h->generation};
+    while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
+        seq = f.sequence;
+        if (f.type == ST_FRAME_COMMIT && prepared) {
+            good_len = lr.at;
+            good_seq = seq;
+        }
+        prepared = f.type == ST_FRAME_PREPARE;
+    }
+    st_log_reader_end(&lr);
+    if (rc < 0) {
+        return rc;
+    }
+    if (good_len > h->committed_len) {
+        h->committed_len = good_len;
+        h->last_seq = good_seq;
+        if (h->prepared_len <= good_len) {
+            h->prepared_len = h->prepared_seq = 0;
+        }
+        st_log_store(s->page, h);
+    }
+    return ST_OK;
+}
+
+static int settle(st_store *s, st_log_header *h, const st_host *host, st_error *err)
+{
+    uint8_t uuid[16];
+    uint64_t dev, ino;
+    char name[256] = "";
+    int64_t txid = 0;
+    int rc, yes;
+    if (h->flags & ST_LOG_SELF) {
+        yes = 1;
+    } else {
+        rc = st_snapshot_prepared(s, h, uuid, &dev, &ino, name, sizeof name, err);
+        if (rc == ST_NOTFOUND) {
+            yes = 0;
+        } else if (rc) {
+            return rc;
+        } else {
+            st_error e = {0, ""};
+            rc = host && host->verdict ? host->verdict(host->ctx, uuid, &txid, &e) : ST_NOTFOUND;
+            if (rc == ST_NOTFOUND) {
+                return st_fail(err, ST_DOUBT,
+                               "its last transaction is between two phases and belongs to the "
+                               "database '%s': write through that one first",
+                               name);
+            }
+            if (rc) {
+                return st_fail(err, rc, "%s", e.text);
+            }
+            yes = (uint64_t)txid >= h->prepared_seq;
+        }
+    }
+    if (yes) {
+        h->committed_len = h->prepared_len;
+        h->last_seq = h->prepared_seq;
+    }
+    h->prepared_len = h->prepared_seq = 0;
+    h->flags = 0;
+    st_log_store(s->page, h);
+    return ST_OK;
+}
+
+int st_snapshot_mend(st_store *s, const st_host *host, st_error *err)
+{
+    st_log_header h;
+    ST_TRY(st_header(s, &h, err));
+    ST_TRY(mend_flip(s, &h, err));
+    if (!s->checked) {
+        ST_TRY(take_committed_tail(s, &h, err));
+    }
+    if (h.prepared_len > h.committed_len) {
+        ST_TRY(settle(s, &h, host, err));
+    }
+    s->checked = 1;
+    return ST_OK;
+}

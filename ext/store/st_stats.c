@@ -1,0 +1,130 @@
+/*
+ * st_stats.c - numbers about a store, counted from what is there.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "st_store.h"
+
+/* Bytes of a fixed array index over n chunks: header 28, block 18, 8 or some 15 an entry. */
+static uint64_t index_bytes(const st_colimg *c)
+{
+    return c->nchunk ? 46 + c->nchunk * (c->pipeline.n ? 15 : 8) : 0;
+}
+
+static uint64_t chunk_bytes(const st_colimg *c)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < c->nchunk; i++) {
+        n += c->chunk[i].addr == H5_UNDEF ? 0 : c->chunk[i].size;
+    }
+    return n;
+}
+
+enum {
+    HEADER_BYTES = 160,
+    ROOT_BYTES = 4096
+}; /* of a dataset; of groups and /meta together; as measured on our files */
+
+static int count_bytes(st_conn *c, st_stats *out, st_error *err)
+{
+    st_image *im = c->gen->image;
+    const st_textrun *runs;
+    size_t nrun;
+    ST_TRY(st_image_runs(im, &runs, &nrun, err));
+    out->text_runs = nrun;
+    for (size_t i = 0; i < nrun; i++) {
+        out->text_index_bytes += runs[i].size;
+    }
+    for (size_t i = 0; i < im->nidrun; i++) {
+        out->id_index_bytes += im->idrun[i].sorted ? im->idrun[i].count * 4 : 0;
+    }
+    for (int p = 0; p < im->schema->nphys; p++) {
+        uint64_t n = chunk_bytes(&im->col[p]);
+        out->column_bytes += n;
+        out->vector_bytes += p == ST_PHYS_EMBEDDING || p == ST_PHYS_PLANE || p == ST_PHYS_NORM ? n
+                                                                                               : 0;
+        out->live_bytes += n + index_bytes(&im->col[p]) + HEADER_BYTES;
+    }
+    out->live_bytes += out->text_index_bytes + out->id_index_bytes + ROOT_BYTES;
+    return ST_OK;
+}
+
+static int count_rows(st_view *v, st_stats *out, st_error *err)
+{
+    const st_frozen *f = v->f;
+    for (uint64_t row = st_bit_next(f->live, f->nrow, 0); row < f->nrow;
+         row = st_bit_next(f->live, f->nrow, row + 1)) {
+        const st_num *small = st_frozen_small(f, row);
+        st_num tier;
+        float norm;
+        if (small) {
+            tier = small[ST_SMALL_TIER];
+        } else {
+            ST_TRY(st_read_small(&v->reader, ST_SMALL_TIER, row, &tier, err));
+        }
+        out->tier[tier.i >= 0 && tier.i < 3 ? tier.i : 0]++;
+        if (row >= f->nbase) {
+            norm = f->slot[row - f->nbase]->norm;
+        } else {
+            const uint8_t *p;
+            uint64_t run;
+            ST_TRY(st_read_at(&v->reader, ST_PHYS_NORM, row, &p, &run, err));
+            memcpy(&norm, p, sizeof norm);
+        }
+        out->vectors += !isnan(norm);
+    }
+    out->rows = f->nlive;
+    out->base_rows = f->nbase;
+    out->log_rows = f->noverlay + f->nprivate;
+    out->dead_rows = f->nbase;
+    for (size_t i = 0; i < st_bit_words(f->nbase); i++) {
+        uint64_t w = f->live[i];
+        if (i == f->nbase / 64) {
+            w &= ((uint64_t)1 << (f->nbase & 63)) - 1;
+        }
+        out->dead_rows -= (uint64_t)__builtin_popcountll(w);
+    }
+    return ST_OK;
+}
+
+static int count_files(st_conn *c, st_stats *out, st_error *err)
+{
+    st_store *s = c->store;
+    st_log_header h;
+    h5_error e = {0};
+    if (s->file->io->size(s->file->io, &out->file_bytes, &e) != H5_OK) {
+        return st_from_h5(err, &e, "the file");
+    }
+    out->generation = c->gen->generation;
+    out->sequence = c->seq;
+    if (s->page) {
+        if (s->log->size(s->log, &out->log_bytes, &e) != H5_OK) {
+            return st_from_h5(err, &e, "the log");
+        }
+        ST_TRY(st_header(s, &h, err));
+        out->in_doubt = h.prepared_len > h.committed_len;
+    }
+    pthread_mutex_lock(&s->lock);
+    out->flushes = s->flushes;
+    out->last_flush_bytes = s->last_flush_bytes;
+    out->syncs = s->syncs;
+    memcpy(out->flush_error, s->flush_error, sizeof out->flush_error);
+    pthread_mutex_unlock(&s->lock);
+    return ST_OK;
+}
+
+int st_conn_stats(st_conn *c, st_stats *out, st_error *err)
+{
+    st_view *v;
+    int rc;
+    memset(out, 0, sizeof *out);
+    ST_TRY(st_view_open(c, &v, err));
+    rc = count_rows(v, out, err);
+    rc = rc ? rc : count_bytes(c, out, err);
+    rc = rc ? rc : count_files(c, out, err);
+    st_view_close(v);
+    return rc;
+}

@@ -1,0 +1,600 @@
+/*
+ * st_store.c - the registry of open stores, opening and closing, making a new store.
+ *
+ * A process opens a store once, however many connections use it: locks on open files would otherwise not keep its own connections apart. The registry is keyed by
+ * device and inode of the log (of the .h5 where there is none).
+ *
+ * MAKING    log first, under its writer lock: two processes that make the same store at once meet there. Then the .h5 under another name, synced, renamed, the folder
+ *           synced, then the log's header. What fails on the way takes away what it made.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_store.h"
+
+#include <stdio.h>
+
+#include "vec.h"
+
+enum { CREATE_WAIT_MS = 10000 }; /* for another process that makes the same store */
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static st_store *registry;
+
+h5_io *(*st_test_wrap_io)(h5_io *inner, const char *path);
+
+/* -------------------------------------------------------------------------------------------------------- small helpers */
+
+static int open_io(const char *path, int flags, h5_io **io, int *fd, st_error *err)
+{
+    h5_error h = {0};
+    if (h5_io_file(path, flags, io, &h) != H5_OK) {
+        return st_from_h5(err, &h, path);
+    }
+    *fd = h5_io_fd(*io);
+    if (st_test_wrap_io) {
+        *io = st_test_wrap_io(*io, path);
+    }
+    return ST_OK;
+}
+
+int st_store_sync_log(st_store *s, st_error *err)
+{
+    h5_error h = {0};
+    s->syncs++;
+    return s->log->sync(s->log, &h) == H5_OK ? ST_OK : st_from_h5(err, &h, "syncing the log");
+}
+
+int st_store_sync_file(st_store *s, st_error *err)
+{
+    h5_error h = {0};
+    s->syncs++;
+    return s->file->io->sync(s->file->io, &h) == H5_OK ? ST_OK
+                                                       : st_from_h5(err, &h, "syncing the file");
+}
+
+static char *add_suffix(const char *path, const char *suffix)
+{
+    size_t a = strlen(path), b = strlen(suffix) + 1;
+    char *p = h5_malloc(a + b);
+    if (p) {
+        memcpy(p, path, a);
+        memcpy(p + a, suffix, b);
+    }
+    return p;
+}
+
+static int read_superblock(h5_io *io, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *err)
+{
+    uint64_t size = 0;
+    h5_error h = {0};
+    if (io->size(io, &size, &h) != H5_OK) {
+        return st_from_h5(err, &h, "the file");
+    }
+    if (size < H5_SUPERBLOCK_BYTES) {
+        return st_fail(err, ST_NOT_A_STORE, "no HDF5 file: it has %llu bytes",
+                       (unsigned long long)size);
+    }
+    return io->read(io, 0, sb, H5_SUPERBLOCK_BYTES, &h) == H5_OK
+               ? ST_OK
+               : st_from_h5(err, &h, "the superblock");
+}
+
+/* ------------------------------------------------------------------------------------------------------------- closing */
+
+static void store_free(st_store *s)
+{
+    st_gen_unref(s->gen);
+    if (s->page) {
+        st_unmap_page(s->page, ST_LOG_PAGE);
+    }
+    if (s->log) {
+        s->log->close(s->log);
+    }
+    if (s->file && !__atomic_sub_fetch(&s->file->refs, 1, __ATOMIC_ACQ_REL)) {
+        s->file->io->close(s->file->io);
+        h5_free(s->file);
+    }
+    st_schema_free(s->schema);
+    h5_free(s->path);
+    h5_free(s->log_path);
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->writer_free);
+    h5_free(s);
+}
+
+static st_store *store_alloc(const char *path)
+{
+    st_store *s = h5_calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    if (!s) {
+        return NULL;
+    }
+    s->log_fd = s->h5_fd = -1;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+#if !defined(__APPLE__)
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+#endif
+    pthread_cond_init(&s->writer_free, &attr);
+    pthread_condattr_destroy(&attr);
+    s->path = add_suffix(path, "");
+    s->log_path = add_suffix(path, "-wal");
+    if (!s->path || !s->log_path) {
+        store_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+/* --------------------------------------------------------------------------------------------------------- opening, log */
+
+static int attach_log(st_store *s, st_error *err)
+{
+    if (st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_SHARED, err) < 0) {
+        return err->code;
+    }
+    return st_map_page(s->log_fd, ST_LOG_PAGE, s->page_writable, &s->page, err);
+}
+
+/* Opens an existing log: for writing if that is possible, else for reading. */
+static int open_log_file(st_store *s, int flags, st_error *err)
+{
+    st_error first = {0, ""};
+    int rc = open_io(s->log_path, flags, &s->log, &s->log_fd, &first);
+    s->page_writable = rc == ST_OK;
+    if (rc == ST_READONLY && !(flags & H5_IO_CREATE)) {
+        rc = open_io(s->log_path, H5_IO_READ, &s->log, &s->log_fd, err);
+    } else if (rc) {
+        *err = first;
+    }
+    return rc;
+}
+
+static int lock_waiting(int fd, int which, int ms, st_error *err)
+{
+    int64_t until = st_now_ms() + ms;
+    int got;
+    while ((got = st_lock(fd, which, ST_LOCK_EXCLUSIVE, err)) == 0 && st_now_ms() < until) {
+        st_sleep_ms(2);
+    }
+    return got;
+}
+
+static int write_log_header(st_store *s, uint64_t generation, uint64_t last_seq, const uint8_t *sb,
+                            st_error *err)
+{
+    uint8_t page[ST_LOG_PAGE];
+    st_log_header h;
+    st_file_id id;
+    h5_error e = {0};
+    memset(&h, 0, sizeof h);
+    memcpy(h.uuid, s->uuid, 16);
+    h.generation = generation;
+    st_id_of_path(s->path, &id);
+    h.ino = id.ino;
+    h.committed_len = ST_LOG_START;
+    h.last_seq = last_seq;
+    memcpy(h.in_force, sb, H5_SUPERBLOCK_BYTES);
+    st_log_format(page, &h);
+    if (s->log->write(s->log, 0, page, sizeof page, &e) != H5_OK) {
+        return st_from_h5(err, &e, "making the log");
+    }
+    return st_store_sync_log(s, err);
+}
+
+static int log_size(st_store *s, uint64_t *size, st_error *err)
+{
+    h5_error e = {0};
+    return s->log->size(s->log, size, &e) == H5_OK ? ST_OK : st_from_h5(err, &e, "the log");
+}
+
+/* Generation and sequence of the file as it stands. */
+static int file_state(st_store *s, const uint8_t *sb, uint64_t *generation, uint64_t *seq,
+                      st_error *err)
+{
+    st_image *im;
+    ST_TRY(st_image_open(s->file, sb, s->uuid, s->schema, &im, err));
+    *generation = im->generation;
+    *seq = im->last_seq;
+    st_image_unref(im);
+    return ST_OK;
+}
+
+int st_store_make_log(st_store *s, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    uint64_t size = 0, generation = 0, seq = 0;
+    int rc = open_log_file(s, H5_IO_WRITE | H5_IO_CREATE, err), got;
+    if (rc) {
+        return rc;
+    }
+    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, CREATE_WAIT_MS, err);
+    rc = got > 0   ? log_size(s, &size, err)
+         : got < 0 ? err->code
+                   : st_fail(err, ST_BUSY, "another process is making the log");
+    if (!rc && size < ST_LOG_PAGE) {
+        rc = read_superblock(s->file->io, sb, err);
+        rc = rc ? rc : file_state(s, sb, &generation, &seq, err);
+        rc = rc ? rc : write_log_header(s, generation, seq, sb, err);
+    }
+    rc = rc ? rc : attach_log(s, err);
+    if (got > 0) {
+        st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
+    }
+    if (rc) {
+        s->log->close(s->log);
+        s->log = NULL;
+        s->log_fd = -1;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------------- opening, store */
+
+static int take_file(st_store *s, h5_io *io, int fd, st_error *err)
+{
+    s->file = h5_calloc(1, sizeof *s->file);
+    if (!s->file) {
+        io->close(io);
+        return st_nomem(err);
+    }
+    s->file->io = io;
+    s->file->refs = 1;
+    s->h5_fd = fd;
+    st_lock_h5(fd);
+    return ST_OK;
+}
+
+static int open_h5(st_store *s, int readonly, st_error *err)
+{
+    h5_io *io;
+    int fd, rc;
+    st_error first = {0, ""};
+    rc = readonly ? ST_READONLY : open_io(s->path, H5_IO_WRITE, &io, &fd, &first);
+    s->writable = rc == ST_OK;
+    if (rc == ST_READONLY) {
+        rc = open_io(s->path, H5_IO_READ, &io, &fd, err);
+    } else if (rc) {
+        *err = first;
+    }
+    return rc ? rc : take_file(s, io, fd, err);
+}
+
+/* The superblock to read the schema by: the file's, or when that is torn the one the log has. */
+static int schema_superblock(st_store *s, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *err)
+{
+    uint64_t root, eof;
+    st_log_header h;
+    h5_error e = {0};
+    ST_TRY(read_superblock(s->file->io, sb, err));
+    if (h5_superblock_unpack(sb, &root, &eof, &e) == H5_OK) {
+        return ST_OK;
+    }
+    if (s->page && st_log_load(s->page, &h, NULL) == ST_OK) {
+        memcpy(sb, h.in_force, H5_SUPERBLOCK_BYTES);
+        return ST_OK;
+    }
+    return st_fail(err, ST_NOT_A_STORE, "no HDF5 file that this library reads: %s", e.text);
+}
+
+/* An existing .h5, with or without a log beside it. */
+static int open_existing(st_store *s, int readonly, st_error *err)
+{
+    st_file_id id;
+    st_log_header h;
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    uint64_t size = 0;
+    ST_TRY(open_h5(s, readonly, err));
+    if (st_id_of_path(s->log_path, &id) == 1) {
+        ST_TRY(open_log_file(s, H5_IO_WRITE, err));
+        ST_TRY(log_size(s, &size, err));
+        if (size >= ST_LOG_PAGE) {
+            ST_TRY(attach_log(s, err));
+            ST_TRY(st_log_load(s->page, &h, err));
+        } else {
+            // Made and not filled by a process that died, or is at it: as if there were none.
+            s->log->close(s->log);
+            s->log = NULL;
+            s->log_fd = -1;
+        }
+    }
+    ST_TRY(schema_superblock(s, sb, err));
+    ST_TRY(st_image_schema(s->file->io, sb, s->uuid, &s->schema, err));
+    if (s->page && memcmp(h.uuid, s->uuid, 16) != 0) {
+        return st_fail(err, ST_CORRUPT, "the log beside it belongs to another store");
+    }
+    s->writable = s->writable && (!s->page || s->page_writable);
+    return ST_OK;
+}
+
+static int write_new_h5(st_store *s, const st_options *o, uint8_t sb[H5_SUPERBLOCK_BYTES],
+                        st_error *err)
+{
+    char *tmp = add_suffix(s->path, "-new");
+    h5_io *io = NULL;
+    h5_error e = {0};
+    int fd, rc;
+    if (!tmp) {
+        return st_nomem(err);
+    }
+    st_unlink(tmp); // left by a process that died; we hold the writer lock
+    rc = open_io(tmp, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &io, &fd, err);
+    rc = rc ? rc : st_create_empty(io, s->schema, o, s->uuid, sb, err);
+    if (!rc && io->sync(io, &e) != H5_OK) {
+        rc = st_from_h5(err, &e, "syncing the new file");
+    }
+    rc = rc ? rc : st_rename(tmp, s->path, err);
+    rc = rc ? rc : st_sync_dir(s->path, err);
+    if (!rc) {
+        rc = take_file(s, io, fd, err);
+        s->writable = rc == ST_OK;
+    } else {
+        if (io) {
+            io->close(io);
+        }
+        st_unlink(tmp);
+    }
+    h5_free(tmp);
+    return rc;
+}
+
+/* With the writer lock of a fresh or stale log held and no .h5 there. */
+static int fill_new(st_store *s, const st_create *create, st_error *err)
+{
+    st_options o;
+    st_log_header h;
+    uint8_t sb[H5_SUPERBLOCK_BYTES], page[ST_LOG_PAGE];
+    uint64_t size = 0;
+    h5_error e = {0};
+    int rc = log_size(s, &size, err);
+    if (!rc && size > ST_LOG_PAGE && s->log->read(s->log, 0, page, sizeof page, &e) == H5_OK &&
+        st_log_load(page, &h, NULL) == ST_OK &&
+        ST_MAX(h.committed_len, h.prepared_len) > ST_LOG_START) {
+        return st_fail(err, ST_CORRUPT,
+                       "the .h5 is gone, but the log beside it holds rows; restore the file, or "
+                       "remove the log to start anew");
+    }
+    rc = rc ? rc : st_create_schema(create, &s->schema, &o, err);
+    if (!rc && st_random(s->uuid, sizeof s->uuid)) {
+        rc = st_fail(err, ST_IO, "no random numbers to be had from the system");
+    }
+    rc = rc ? rc : write_new_h5(s, &o, sb, err);
+    return rc ? rc : write_log_header(s, 1, 0, sb, err);
+}
+
+static int make_store(st_store *s, const st_create *create, st_error *err)
+{
+    st_file_id id;
+    int had_log = st_id_of_path(s->log_path, &id) == 1, rc, got, there;
+    // What cannot succeed must leave nothing: arguments first.
+    st_schema *probe = NULL;
+    st_options o;
+    ST_TRY(st_create_schema(create, &probe, &o, err));
+    st_schema_free(probe);
+    ST_TRY(open_log_file(s, H5_IO_WRITE | H5_IO_CREATE, err));
+    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, CREATE_WAIT_MS, err);
+    if (got <= 0) {
+        return got < 0 ? err->code : st_fail(err, ST_BUSY, "another process is making this store");
+    }
+    there = st_id_of_path(s->path, &id) == 1;
+    rc = there ? ST_OK : fill_new(s, create, err);
+    if (rc && !had_log) {
+        st_unlink(s->log_path);
+    }
+    st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
+    if (there) {
+        // Somebody made it while we waited.
+        s->log->close(s->log);
+        s->log = NULL;
+        s->log_fd = -1;
+        return open_existing(s, 0, err);
+    }
+    return rc ? rc : attach_log(s, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ registry */
+
+/* Is path a file that we already have open? */
+static st_store *find_open(const char *path, const char *log_path)
+{
+    st_file_id h5, log;
+    int have_h5 = st_id_of_path(path, &h5) == 1, have_log = st_id_of_path(log_path, &log) == 1;
+    for (st_store *s = registry; s; s = s->next) {
+        const st_file_id *id = s->key_log ? &log : &h5;
+        if ((s->key_log ? have_log : have_h5) && have_h5 && id->dev == s->key.dev &&
+            id->ino == s->key.ino) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void set_key(st_store *s)
+{
+    s->key_log = s->log != NULL;
+    st_id_of_fd(s->key_log ? s->log_fd : s->h5_fd, &s->key);
+}
+
+static int open_store(const char *path, int flags, const st_create *create, st_store **out,
+                      st_error *err)
+{
+    st_store *s = store_alloc(path);
+    st_file_id id;
+    int rc;
+    if (!s) {
+        return st_nomem(err);
+    }
+    *out = find_open(s->path, s->log_path);
+    if (*out) {
+        store_free(s);
+        return ST_OK;
+    }
+    if (st_id_of_path(path, &id) == 1) {
+        rc = open_existing(s, (flags & ST_OPEN_READONLY) != 0, err);
+        if (!rc && !s->log && s->writable && (flags & ST_OPEN_CREATE)) {
+            rc = st_store_make_log(s, err);
+        }
+    } else if (flags & ST_OPEN_CREATE) {
+        rc = make_store(s, create, err);
+    } else {
+        rc = st_fail(err, ST_NOTFOUND, "there is no such file");
+    }
+    if (rc) {
+        store_free(s);
+        return rc;
+    }
+    set_key(s);
+    s->next = registry;
+    registry = s;
+    *out = s;
+    return ST_OK;
+}
+
+static void fill_info(st_conn *c)
+{
+    const st_store *s = c->store;
+    c->info.path = s->path;
+    memcpy(c->info.uuid, s->uuid, 16);
+    c->info.dim = s->schema->dim;
+    c->info.metric = s->schema->metric;
+    c->info.tokenizer = s->schema->tokenizer;
+    c->info.fingerprint = s->schema->fingerprint;
+    c->info.columns = s->schema->user;
+    c->info.ncolumn = (size_t)s->schema->nuser;
+    c->info.readonly = c->readonly;
+}
+
+static void drop_if_unused(st_store *s)
+{
+    if (!s->conns) {
+        for (st_store **p = &registry; *p; p = &(*p)->next) {
+            if (*p == s) {
+                *p = s->next;
+                break;
+            }
+        }
+        store_free(s);
+    }
+}
+
+static int new_conn(st_store *s, int flags, const st_host *host, st_conn **out, st_error *err)
+{
+    st_conn *c;
+    for (c = s->conns; c && host; c = c->next) {
+        if (c->host == host && c->readonly == ((flags & ST_OPEN_READONLY) || !s->writable)) {
+            c->refs++;
+            *out = c;
+            return ST_OK;
+        }
+    }
+    c = h5_calloc(1, sizeof *c);
+    if (!c) {
+        return st_nomem(err);
+    }
+    c->refs = 1;
+    c->store = s;
+    c->host = host;
+    c->readonly = (flags & ST_OPEN_READONLY) || !s->writable;
+    fill_info(c);
+    pthread_mutex_lock(&s->lock);
+    c->next = s->conns;
+    s->conns = c;
+    pthread_mutex_unlock(&s->lock);
+    *out = c;
+    return ST_OK;
+}
+
+int st_open(const char *path, int flags, const st_create *create, const st_host *host,
+            st_conn **out, st_error *err)
+{
+    st_error local = {0, ""};
+    st_store *s = NULL;
+    char *real = NULL;
+    int rc;
+    *out = NULL;
+    err = err ? err : &local;
+    vec_init();
+    ST_TRY(st_real_path(path, &real, err));
+    pthread_mutex_lock(&registry_lock);
+    rc = open_store(real, flags, create, &s, err);
+    if (!rc && (flags & ST_OPEN_CREATE)) {
+        rc = st_create_check(s, create, err);
+    }
+    rc = rc ? rc : new_conn(s, flags, host, out, err);
+    if (rc && s) {
+        drop_if_unused(s);
+    }
+    pthread_mutex_unlock(&registry_lock);
+    h5_free(real);
+    return rc;
+}
+
+/* The last user of all processes folds the log, if nothing is in the way. */
+static void last_flush(st_store *s)
+{
+    st_log_header h;
+    st_error e = {0, ""};
+    if (!s->writable || !s->page || !s->page_writable ||
+        st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_EXCLUSIVE, NULL) != 1) {
+        return;
+    }
+    if (st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, NULL) == 1) {
+        // Without a host nothing can be decided: a transaction in doubt makes mend fail, and the log simply stays.
+        if (st_log_load(s->page, &h, &e) == ST_OK && st_snapshot_mend(s, NULL, &e) == ST_OK) {
+            uint64_t rows;
+            st_flush_locked(s, &rows, &e);
+        }
+        st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
+    }
+    st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_SHARED, NULL);
+}
+
+void st_close(st_conn *c)
+{
+    st_store *s;
+    if (!c) {
+        return;
+    }
+    pthread_mutex_lock(&registry_lock);
+    if (--c->refs) {
+        pthread_mutex_unlock(&registry_lock);
+        return;
+    }
+    s = c->store;
+    st_rollback(c);
+    st_frozen_unref(c->frozen);
+    c->frozen = NULL;
+    st_conn_sweep(c);
+    st_gen_unref(c->gen);
+    pthread_mutex_lock(&s->lock);
+    for (st_conn **p = &s->conns; *p; p = &(*p)->next) {
+        if (*p == c) {
+            *p = c->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+    h5_free(c->garbage);
+    h5_free(c->garbage_small);
+    h5_free(c);
+    if (!s->conns) {
+        last_flush(s);
+    }
+    drop_if_unused(s);
+    pthread_mutex_unlock(&registry_lock);
+}
+
+const st_info *st_conn_info(const st_conn *c)
+{
+    return &c->info;
+}
+
+int st_conn_columns(const st_conn *c)
+{
+    return c->store->schema->ncol;
+}
+
+int st_column_heavy(const st_conn *c, int col)
+{
+    return c->store->schema->small_of[col] < 0;
+}

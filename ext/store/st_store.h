@@ -1,0 +1,191 @@
+/*
+ * st_store.h - the open store of a process and a host connection's use of it, for the files of ext/store only.
+ *
+ * LOCKS     st_store.lock guards the current generation and the writer's place; it is held for memory work, never while waiting for another process.
+ *           The writer lock (st_store.writer in this process, ST_LOCK_WRITER among processes) is held from st_begin to the end of the transaction, and by a
+ *           flush. Order: writer lock, then st_store.lock, then st_image.lock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ST_STORE_H
+#define ST_STORE_H
+
+#include <pthread.h>
+
+#include "st_gen.h"
+#include "st_os.h"
+
+typedef struct st_store {
+    struct st_store *next; /* registry */
+    int refs;              /* connections */
+    char *path, *log_path;
+    int key_log; /* 1: key is the log's identity, 0: that of the .h5 (no log) */
+    st_file_id key;
+    uint8_t uuid[16];
+    st_schema *schema;
+    int writable; /* the .h5 was opened for writing */
+
+    st_file *file;
+    h5_io *log; /* NULL: no log beside the file */
+    int log_fd, h5_fd;
+    uint8_t *page; /* its mapped header */
+    int page_writable;
+
+    pthread_mutex_t lock;
+    pthread_cond_t writer_free;
+    st_conn *writer;
+    st_conn *conns;
+    st_gen *gen;      /* newest known */
+    uint64_t counter; /* of the header that gen, seq and doubt were made from */
+    uint64_t seq;     /* newest committed sequence in gen */
+    int doubt;        /* that header names a prepared transaction */
+    int foreign; /* the file's superblock is none the log knows: somebody else changed the file */
+    int checked; /* a writer has looked behind the committed length since the store was opened */
+
+    uint64_t flushes, last_flush_bytes, syncs;
+    char flush_error[256];
+} st_store;
+
+/* ---------------------------------------------------------------------------------------------------------- transaction */
+
+enum { ST_OP_PUT, ST_OP_KILL, ST_OP_PATCH, ST_OP_CONFIG };
+
+/* One undoable step of a transaction. */
+typedef struct st_op {
+    int kind;
+    int64_t id;
+    uint64_t ref;   /* PUT: the private slot; KILL, PATCH: the version touched */
+    int had_entry;  /* PUT, KILL: txn.by_id had an entry for id: */
+    uint64_t entry; /* this one */
+    uint64_t patch; /* PATCH: 1 + its patch; entry: 1 + the patch of ref before, or 0 */
+} st_op;
+
+#define ST_ENTRY_GONE UINT64_MAX /* txn.by_id: the row was deleted */
+
+typedef struct st_mark {
+    int n;
+    size_t nop;
+} st_mark;
+
+typedef struct st_config_change {
+    char name[ST_NAME_MAX];
+    char value[ST_OPTION_TEXT_MAX + 1];
+} st_config_change;
+
+typedef struct st_txn {
+    int active;
+    st_identity who;
+    char host[256];
+    uint64_t floor;   /* sequences start above: what the host's state row already holds */
+    uint64_t version; /* changes with every op and undo: the view's cache compares it */
+    int64_t next_id;
+
+    st_slot **slot; /* private slots, in the order they were written */
+    uint8_t *gone;  /* slot i was replaced, deleted or undone */
+    size_t nslot, cap_slot, cap_gone;
+    st_patch *patch;
+    size_t npatch, cap_patch;
+    st_config_change *config;
+    size_t nconfig, cap_config;
+    st_op *op;
+    size_t nop, cap_op;
+    st_mark *mark;
+    size_t nmark, cap_mark;
+    st_map by_id;   /* id -> private slot or ST_ENTRY_GONE */
+    st_map killed;  /* base and overlay refs that ended here -> 1 */
+    st_map patched; /* ref -> 1 + newest patch */
+    vec_text *text; /* tokens of the private slots */
+
+    int prepared;              /* frames and prepare are in the log; the header says so */
+    uint64_t prepared_version; /* txn.version they were written at */
+    uint64_t prepared_len, prepared_seq;
+} st_txn;
+
+/* What views of one snapshot share. */
+typedef struct st_frozen {
+    int refs;
+    st_gen *gen;
+    uint64_t seq, version;
+    uint64_t nbase, nprivate, noverlay, nrow; /* rows: base, then private, then overlay */
+    st_slot **slot;                           /* nprivate + noverlay */
+    uint64_t *live;                           /* bitmap of nrow */
+    uint64_t nlive;
+    st_map
+        patched; /* row -> pointer to its small values, where they are not those it was written with */
+} st_frozen;
+
+struct st_conn {
+    st_conn *next; /* of the store */
+    st_store *store;
+    const st_host *host;
+    int refs;
+    int readonly;
+    st_info info;
+    st_gen *gen; /* snapshot; NULL before the first */
+    uint64_t seq;
+    int nviews;
+    st_txn txn;
+    st_slot *
+        *garbage; /* private slots and patches of ended transactions that views may still show */
+    size_t ngarbage, cap_garbage;
+    st_num **garbage_small;
+    size_t ngarbage_small, cap_garbage_small;
+    st_frozen *frozen; /* of the last view */
+};
+
+struct st_view {
+    st_conn *conn;
+    st_frozen *f;
+    st_reader reader;
+};
+
+/* st_store.c ----------------------------------------------------------------------------------------------------------- */
+
+int st_store_make_log(
+    st_store *s,
+    st_error
+        *err); /* a store opened without a log: makes one, or takes the one that has appeared */
+int st_store_sync_log(st_store *s, st_error *err);
+int st_store_sync_file(st_store *s, st_error *err);
+
+/* st_create.c: writes an empty store's bytes at io. */
+int st_create_empty(h5_io *io, const st_schema *s, const st_options *o, const uint8_t uuid[16],
+                    uint8_t superblock[H5_SUPERBLOCK_BYTES], st_error *err);
+/* Checks what CREATE says against an existing store. */
+int st_create_check(const st_store *s, const st_create *c, st_error *err);
+/* Schema and options of a new store. */
+int st_create_schema(const st_create *c, st_schema **schema, st_options *o, st_error *err);
+
+/* st_snapshot.c -------------------------------------------------------------------------------------------------------- */
+
+/* Brings conn's snapshot up to date, unless a view or a transaction holds it. */
+int st_snapshot_refresh(st_conn *c, st_error *err);
+/* The newest generation with all that is committed in it, for a flush; the caller gives the reference back. Needs a log. */
+int st_snapshot_latest(st_store *s, st_gen **out, st_error *err);
+/* The writer's look at the files, with the writer lock held: mends a torn flip, settles a transaction in doubt, cuts a bad tail. */
+int st_snapshot_mend(st_store *s, const st_host *host, st_error *err);
+/* The identity in the prepare frame of a header that has one. name gets the host's file name. */
+int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
+                         uint64_t *ino, char *name, size_t n, st_error *err);
+int st_header(st_store *s, st_log_header *h, st_error *err);
+
+/* st_txn.c */
+int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
+void st_writer_unlock(st_store *s, st_conn *c);
+void st_conn_sweep(st_conn *c); /* frees garbage no view shows */
+void st_conn_options(st_conn *c,
+                     st_options *out); /* committed, and what this transaction changed */
+
+/* st_view.c */
+void st_frozen_unref(st_frozen *f);
+int64_t st_frozen_id(st_view *v, uint64_t row);
+/* Small values of a row that is no base row, or that has a patch; NULL: read the base. */
+const st_num *st_frozen_small(const st_frozen *f, uint64_t row);
+
+/* st_flush.c: with the writer lock held and nothing in doubt. */
+int st_flush_locked(st_store *s, uint64_t *rows, st_error *err);
+
+/* Test hook: wraps every io that the store opens. NULL normally. */
+extern h5_io *(*st_test_wrap_io)(h5_io *inner, const char *path);
+
+#endif

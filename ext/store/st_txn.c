@@ -1,0 +1,447 @@
+/*
+ * st_txn.c - a connection's change set: rows written and not yet committed, with undo.
+ *
+ * Every change is an op on a stack; undoing pops. Private slots keep their numbers for the life of the transaction (a popped one is marked gone), because the
+ * text index of the transaction knows them by number.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_store.h"
+
+#include "vec.h"
+
+/* ---------------------------------------------------------------------------------------------------------------- undo */
+
+static void set_entry(st_txn *t, int64_t id, int had, uint64_t entry)
+{
+    if (had) {
+        st_map_set(&t->by_id, (uint64_t)id, entry,
+                   NULL); // the key is there or its place is free: cannot fail
+    } else {
+        st_map_remove(&t->by_id, (uint64_t)id);
+    }
+}
+
+static void undo_one(st_txn *t)
+{
+    st_op *op = &t->op[--t->nop];
+    switch (op->kind) {
+    case ST_OP_PUT:
+        t->gone[ST_REF_INDEX(op->ref)] = 1;
+        set_entry(t, op->id, op->had_entry, op->entry);
+        break;
+    case ST_OP_KILL:
+        if (op->ref & ST_REF_PRIVATE) {
+            t->gone[ST_REF_INDEX(op->ref)] = 0;
+        } else {
+            st_map_remove(&t->killed, op->ref);
+        }
+        set_entry(t, op->id, op->had_entry, op->entry);
+        break;
+    case ST_OP_PATCH:
+        if (op->entry) {
+            st_map_set(&t->patched, op->ref, op->entry, NULL);
+        } else {
+            st_map_remove(&t->patched, op->ref);
+        }
+        break;
+    default:
+        t->nconfig--;
+    }
+    t->version++;
+}
+
+static void undo_to(st_txn *t, size_t nop)
+{
+    while (t->nop > nop) {
+        undo_one(t);
+    }
+}
+
+/* Room for one op, one slot, one patch, and a key in each map, so that what follows cannot fail half-way. */
+static int room(st_txn *t, int64_t id, uint64_t ref, st_error *err)
+{
+    uint64_t v = 0;
+    ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 2, sizeof *t->op, err));
+    ST_TRY(st_grow(&t->slot, &t->cap_slot, t->nslot + 1, sizeof *t->slot, err));
+    ST_TRY(st_grow(&t->gone, &t->cap_gone, t->nslot + 1, sizeof *t->gone, err));
+    ST_TRY(st_grow(&t->patch, &t->cap_patch, t->npatch + 1, sizeof *t->patch, err));
+    if (!st_map_get(&t->by_id, (uint64_t)id, &v)) {
+        ST_TRY(st_map_set(&t->by_id, (uint64_t)id, 0, err));
+        st_map_remove(&t->by_id, (uint64_t)id);
+    }
+    if (!st_map_get(&t->killed, ref, &v)) {
+        ST_TRY(st_map_set(&t->killed, ref, 1, err));
+        st_map_remove(&t->killed, ref);
+    }
+    if (!st_map_get(&t->patched, ref, &v)) {
+        ST_TRY(st_map_set(&t->patched, ref, 1, err));
+        st_map_remove(&t->patched, ref);
+    }
+    return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- finding */
+
+/* The version of id that this transaction sees: 1 and *ref, 0, or negative. */
+static int find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
+{
+    uint64_t entry;
+    int rc;
+    if (st_map_get(&c->txn.by_id, (uint64_t)id, &entry)) {
+        *ref = ST_REF_PRIVATE | entry;
+        return entry != ST_ENTRY_GONE;
+    }
+    pthread_mutex_lock(&c->store->lock);
+    rc = st_gen_find(c->gen, &c->gen->reader, id, c->seq, ref, err);
+    pthread_mutex_unlock(&c->store->lock);
+    return rc;
+}
+
+static int need_txn(const st_conn *c, st_error *err)
+{
+    return c->txn.active ? ST_OK : st_fail(err, ST_MISUSE, "no transaction is open on the store");
+}
+
+int st_exists(st_conn *c, int64_t id, st_error *err)
+{
+    uint64_t ref;
+    int rc;
+    ST_TRY(need_txn(c, err));
+    rc = find(c, id, &ref, err);
+    return rc < 0 ? rc : rc ? ST_OK : ST_NOTFOUND;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- writing */
+
+static void push_kill(st_txn *t, int64_t id, uint64_t ref)
+{
+    st_op *op = &t->op[t->nop++];
+    memset(op, 0, sizeof *op);
+    op->kind = ST_OP_KILL;
+    op->id = id;
+    op->ref = ref;
+    op->had_entry = st_map_get(&t->by_id, (uint64_t)id, &op->entry);
+    if (ref & ST_REF_PRIVATE) {
+        t->gone[ST_REF_INDEX(ref)] = 1;
+    } else {
+        st_map_set(&t->killed, ref, 1, NULL);
+    }
+    st_map_set(&t->by_id, (uint64_t)id, ST_ENTRY_GONE, NULL);
+    t->version++;
+}
+
+/* Takes slot over. */
+static int push_put(st_txn *t, st_slot *slot, st_error *err)
+{
+    st_op *op = &t->op[t->nop];
+    uint64_t n = t->nslot;
+    if (slot->ntokens) {
+        ST_TRY(st_from_vec(err, vec_text_add(t->text, n, slot->tokens, slot->ntokens),
+                           "content's tokens"));
+    }
+    memset(op, 0, sizeof *op);
+    op->kind = ST_OP_PUT;
+    op->id = slot->id;
+    op->ref = ST_REF_PRIVATE | n;
+    op->had_entry = st_map_get(&t->by_id, (uint64_t)slot->id, &op->entry);
+    t->slot[n] = slot;
+    t->gone[n] = 0;
+    t->nslot++;
+    t->nop++;
+    st_map_set(&t->by_id, (uint64_t)slot->id, n, NULL);
+    t->version++;
+    return ST_OK;
+}
+
+static int next_id(st_conn *c, int64_t *id, st_error *err)
+{
+    if (c->txn.next_id == INT64_MAX) {
+        return st_fail(err, ST_FULL, "the largest id is taken; none can be assigned");
+    }
+    *id = c->txn.next_id;
+    return ST_OK;
+}
+
+static void saw_id(st_txn *t, int64_t id)
+{
+    if (id >= t->next_id) {
+        t->next_id = id == INT64_MAX ? INT64_MAX : id + 1;
+    }
+}
+
+static int take_id(st_conn *c, const st_value *v, int64_t *id, st_error *err)
+{
+    if (v->type == ST_NULL) {
+        return next_id(c, id, err);
+    }
+    if (v->type != ST_INT) {
+        return st_fail(err, ST_MISUSE, "id must be an integer");
+    }
+    *id = v->i;
+    return ST_OK;
+}
+
+int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
+{
+    st_slot *slot;
+    uint64_t ref;
+    int rc;
+    ST_TRY(need_txn(c, err));
+    ST_TRY(take_id(c, &row->values[ST_COL_ID], id, err));
+    rc = find(c, *id, &ref, err);
+    if (rc) {
+        return rc < 0 ? rc : st_fail(err, ST_EXISTS, "id %lld is taken", (long long)*id);
+    }
+    ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
+    slot->id = *id;
+    rc = room(&c->txn, *id, 0, err);
+    rc = rc ? rc : push_put(&c->txn, slot, err);
+    if (rc) {
+        st_slot_free(slot);
+        return rc;
+    }
+    saw_id(&c->txn, *id);
+    return ST_OK;
+}
+
+int st_delete(st_conn *c, int64_t id, st_error *err)
+{
+    uint64_t ref;
+    int rc;
+    ST_TRY(need_txn(c, err));
+    rc = find(c, id, &ref, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
+    }
+    ST_TRY(room(&c->txn, id, ref, err));
+    push_kill(&c->txn, id, ref);
+    return ST_OK;
+}
+
+/* The small values that this transaction sees at ref. */
+static int current_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
+{
+    const st_schema *s = c->store->schema;
+    size_t bytes = (size_t)s->nsmall * sizeof *out;
+    const st_num *p = NULL;
+    uint64_t at;
+    int rc = ST_OK;
+    if (st_map_get(&c->txn.patched, ref, &at)) {
+        memcpy(out, c->txn.patch[at - 1].small, bytes);
+        return ST_OK;
+    }
+    if (ref & ST_REF_PRIVATE) {
+        memcpy(out, c->txn.slot[ST_REF_INDEX(ref)]->small, bytes);
+        return ST_OK;
+    }
+    pthread_mutex_lock(&c->store->lock);
+    p = st_gen_patch(c->gen, ref, c->seq);
+    if (!p && (ref & ST_REF_OVERLAY)) {
+        p = c->gen->slot[ST_REF_INDEX(ref)]->small;
+    }
+    if (p) {
+        memcpy(out, p, bytes);
+    }
+    for (int i = 0; i < s->nsmall && !p && !rc; i++) {
+        rc = st_read_small(&c->gen->reader, i, ref, &out[i], err);
+    }
+    pthread_mutex_unlock(&c->store->lock);
+    return rc;
+}
+
+static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
+                        const uint8_t *changed, st_error *err)
+{
+    const st_schema *s = c->store->schema;
+    st_txn *t = &c->txn;
+    st_num *small = h5_alloc_array((size_t)s->nsmall, sizeof *small);
+    st_op *op;
+    int rc = small ? current_smalls(c, ref, small, err) : st_nomem(err);
+    for (int i = 0; i < s->nsmall && !rc; i++) {
+        int col = s->small_col[i];
+        if (changed[col]) {
+            rc = st_small_from_value(s, i, &row->values[col], &small[i], err);
+        }
+    }
+    rc = rc ? rc : room(t, id, ref, err);
+    if (rc) {
+        h5_free(small);
+        return rc;
+    }
+    op = &t->op[t->nop++];
+    memset(op, 0, sizeof *op);
+    op->kind = ST_OP_PATCH;
+    op->id = id;
+    op->ref = ref;
+    st_map_get(&t->patched, ref, &op->entry);
+    t->patch[t->npatch++] = (st_patch){ref, 0, small};
+    op->patch = t->npatch;
+    st_map_set(&t->patched, ref, t->npatch, NULL);
+    t->version++;
+    return ST_OK;
+}
+
+/* A new row in place of the one at ref; whole or not at all. */
+static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const st_row *row,
+                        st_error *err)
+{
+    st_txn *t = &c->txn;
+    size_t before = t->nop;
+    st_slot *slot;
+    int rc;
+    ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
+    slot->id = to;
+    rc = room(t, id, ref, err);
+    rc = rc ? rc : room(t, to, ref, err);
+    if (!rc) {
+        push_kill(t, id, ref);
+        rc = push_put(t, slot, err);
+    }
+    if (rc) {
+        undo_to(t, before);
+        st_slot_free(slot);
+        return rc;
+    }
+    saw_id(t, to);
+    return ST_OK;
+}
+
+int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err)
+{
+    uint64_t ref, other;
+    int64_t to = id;
+    int heavy = 0, any = 0, rc;
+    ST_TRY(need_txn(c, err));
+    for (int i = 0; i < c->store->schema->ncol; i++) {
+        any |= changed[i];
+        heavy |= changed[i] && st_column_heavy(c, i);
+    }
+    if (changed[ST_COL_ID]) {
+        if (row->values[ST_COL_ID].type != ST_INT) {
+            return st_fail(err, ST_MISUSE, "id must be an integer");
+        }
+        to = row->values[ST_COL_ID].i;
+    }
+    rc = find(c, id, &ref, err);
+    if (rc <= 0) {
+        return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
+    }
+    if (to != id) {
+        rc = find(c, to, &other, err);
+        if (rc) {
+            return rc < 0 ? rc : st_fail(err, ST_EXISTS, "id %lld is taken", (long long)to);
+        }
+    }
+    if (!any) {
+        return ST_OK;
+    }
+    return heavy ? update_heavy(c, id, to, ref, row, err)
+                 : update_small(c, id, ref, row, changed, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- savepoints */
+
+int st_savepoint(st_conn *c, int n, st_error *err)
+{
+    st_txn *t = &c->txn;
+    if (!t->active) {
+        return ST_OK;
+    }
+    for (size_t i = 0; i < t->nmark; i++) {
+        if (t->mark[i].n == n) {
+            return ST_OK; // a companion table of the same store came first
+        }
+    }
+    ST_TRY(st_grow(&t->mark, &t->cap_mark, t->nmark + 1, sizeof *t->mark, err));
+    t->mark[t->nmark++] = (st_mark){n, t->nop};
+    return ST_OK;
+}
+
+static void drop_marks(st_txn *t, int from)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < t->nmark; i++) {
+        if (t->mark[i].n < from) {
+            t->mark[k++] = t->mark[i];
+        }
+    }
+    t->nmark = k;
+}
+
+void st_release(st_conn *c, int n)
+{
+    if (c->txn.active) {
+        drop_marks(&c->txn, n);
+    }
+}
+
+void st_rollback_to(st_conn *c, int n)
+{
+    st_txn *t = &c->txn;
+    size_t nop = 0;
+    if (!t->active) {
+        return;
+    }
+    for (size_t i = 0; i < t->nmark && n >= 0; i++) {
+        if (t->mark[i].n == n) {
+            nop = t->mark[i].nop;
+        }
+    }
+    undo_to(t, nop);
+    // The savepoint itself stays open: SQLite may roll back to it again.
+    drop_marks(t, n + 1);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- options */
+
+void st_conn_options(st_conn *c, st_options *out)
+{
+    pthread_mutex_lock(&c->store->lock);
+    *out = c->gen->options;
+    pthread_mutex_unlock(&c->store->lock);
+    for (size_t i = 0; i < c->txn.nconfig; i++) {
+        st_options_set(out, c->txn.config[i].name, c->txn.config[i].value, 1, NULL);
+    }
+}
+
+int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err)
+{
+    st_options o;
+    ST_TRY(st_snapshot_refresh(c, err));
+    st_conn_options(c, &o);
+    return st_options_get(c->store->schema, &o, name, buf, n, err);
+}
+
+int st_set_option(st_conn *c, const char *name, const char *value, st_error *err)
+{
+    st_txn *t = &c->txn;
+    st_options o;
+    st_config_change *change;
+    ST_TRY(need_txn(c, err));
+    st_conn_options(c, &o);
+    ST_TRY(st_options_set(&o, name, value, 0, err));
+    if (strlen(value) > ST_OPTION_TEXT_MAX) {
+        return st_fail(err, ST_LIMIT, "%s has %zu bytes; at most %d", name, strlen(value),
+                       ST_OPTION_TEXT_MAX);
+    }
+    ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 1, sizeof *t->op, err));
+    ST_TRY(st_grow(&t->config, &t->cap_config, t->nconfig + 1, sizeof *t->config, err));
+    change = &t->config[t->nconfig++];
+    memcpy(change->name, name, strlen(name) + 1);
+    memcpy(change->value, value, strlen(value) + 1);
+    memset(&t->op[t->nop], 0, sizeof *t->op);
+    t->op[t->nop++].kind = ST_OP_CONFIG;
+    t->version++;
+    return ST_OK;
+}
+
+int st_in_transaction(const st_conn *c)
+{
+    return c->txn.active;
+}
+
+int st_has_changes(const st_conn *c)
+{
+    return c->txn.active && c->txn.nop > 0;
+}

@@ -126,6 +126,9 @@ int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err);
 /* The vector, NULL when the row has none. */
 int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_error *err);
 
+/* A logical column of a base row, as the file has it. */
+int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *err);
+
 /* The live row with this id: 1 and *row, 0 when there is none, negative on failure. */
 int st_image_find(st_reader *r, int64_t id, uint64_t *row, st_error *err);
 

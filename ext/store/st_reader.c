@@ -293,6 +293,38 @@ int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_
     return ST_OK;
 }
 
+int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *err)
+{
+    const st_schema *s = r->im->schema;
+    const uint8_t *p;
+    uint64_t run;
+    st_num num;
+    memset(out, 0, sizeof *out);
+    if (s->small_of[col] >= 0) {
+        ST_TRY(st_read_small(r, s->small_of[col], row, &num, err));
+        st_small_to_value(s, s->small_of[col], num, out);
+    } else if (s->text_of[col] >= 0) {
+        ST_TRY(st_read_text(r, s->text_of[col], row, &p, &out->n, err));
+        out->p = p;
+        out->type = p ? st_logical_type(s, col) : ST_NULL;
+    } else if (col == ST_COL_ID) {
+        out->type = ST_INT;
+        return st_read_id(r, row, &out->i, err);
+    } else if (col == ST_COL_TIMESTAMP) {
+        ST_TRY(st_read_at(r, ST_PHYS_TIMESTAMP, row, &p, &run, err));
+        out->type = ST_REAL;
+        memcpy(&out->r, p, sizeof out->r);
+    } else {
+        const float *vec;
+        float norm;
+        ST_TRY(st_read_vector(r, row, &vec, &norm, err));
+        out->type = vec ? ST_BLOB : ST_NULL;
+        out->p = vec;
+        out->n = vec ? (size_t)s->dim * sizeof *vec : 0;
+    }
+    return ST_OK;
+}
+
 /* ---------------------------------------------------------------------------------------------------------- rows by id */
 
 /* The row at position i of a run in order of id. */

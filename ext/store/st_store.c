@@ -245,12 +245,12 @@ static int take_file(st_store *s, h5_io *io, int fd, st_error *err)
     return ST_OK;
 }
 
-static int open_h5(st_store *s, int readonly, st_error *err)
+static int open_h5(st_store *s, st_error *err)
 {
     h5_io *io;
     int fd, rc;
     st_error first = {0, ""};
-    rc = readonly ? ST_READONLY : open_io(s->path, H5_IO_WRITE, &io, &fd, &first);
+    rc = open_io(s->path, H5_IO_WRITE, &io, &fd, &first);
     s->writable = rc == ST_OK;
     if (rc == ST_READONLY) {
         rc = open_io(s->path, H5_IO_READ, &io, &fd, err);
@@ -278,13 +278,13 @@ static int schema_superblock(st_store *s, uint8_t sb[H5_SUPERBLOCK_BYTES], st_er
 }
 
 /* An existing .h5, with or without a log beside it. */
-static int open_existing(st_store *s, int readonly, st_error *err)
+static int open_existing(st_store *s, st_error *err)
 {
     st_file_id id;
     st_log_header h;
     uint8_t sb[H5_SUPERBLOCK_BYTES];
     uint64_t size = 0;
-    ST_TRY(open_h5(s, readonly, err));
+    ST_TRY(open_h5(s, err));
     if (st_id_of_path(s->log_path, &id) == 1) {
         ST_TRY(open_log_file(s, H5_IO_WRITE, err));
         ST_TRY(log_size(s, &size, err));
@@ -387,7 +387,7 @@ static int make_store(st_store *s, const st_create *create, st_error *err)
         s->log->close(s->log);
         s->log = NULL;
         s->log_fd = -1;
-        return open_existing(s, 0, err);
+        return open_existing(s, err);
     }
     return rc ? rc : attach_log(s, err);
 }
@@ -420,7 +420,7 @@ static int open_store(const char *path, int flags, const st_create *create, st_s
 {
     st_store *s = store_alloc(path);
     st_file_id id;
-    int rc;
+    int rc, may_make = (flags & (ST_OPEN_CREATE | ST_OPEN_READONLY)) == ST_OPEN_CREATE;
     if (!s) {
         return st_nomem(err);
     }
@@ -430,11 +430,11 @@ static int open_store(const char *path, int flags, const st_create *create, st_s
         return ST_OK;
     }
     if (st_id_of_path(path, &id) == 1) {
-        rc = open_existing(s, (flags & ST_OPEN_READONLY) != 0, err);
-        if (!rc && !s->log && s->writable && (flags & ST_OPEN_CREATE)) {
+        rc = open_existing(s, err);
+        if (!rc && !s->log && s->writable && may_make) {
             rc = st_store_make_log(s, err);
         }
-    } else if (flags & ST_OPEN_CREATE) {
+    } else if (may_make) {
         rc = make_store(s, create, err);
     } else {
         rc = st_fail(err, ST_NOTFOUND, "there is no such file");
@@ -480,9 +480,13 @@ static void drop_if_unused(st_store *s)
 static int new_conn(st_store *s, int flags, const st_host *host, st_conn **out, st_error *err)
 {
     st_conn *c;
+    int readonly = (flags & ST_OPEN_READONLY) || !s->writable;
+    s->write_wanted |= !readonly;
     for (c = s->conns; c && host; c = c->next) {
-        if (c->host == host && c->readonly == ((flags & ST_OPEN_READONLY) || !s->writable)) {
+        if (c->host == host) {
             c->refs++;
+            c->readonly &= readonly;
+            c->info.readonly = c->readonly;
             *out = c;
             return ST_OK;
         }
@@ -494,7 +498,7 @@ static int new_conn(st_store *s, int flags, const st_host *host, st_conn **out, 
     c->refs = 1;
     c->store = s;
     c->host = host;
-    c->readonly = (flags & ST_OPEN_READONLY) || !s->writable;
+    c->readonly = readonly;
     fill_info(c);
     pthread_mutex_lock(&s->lock);
     c->next = s->conns;
@@ -534,7 +538,7 @@ static void last_flush(st_store *s)
 {
     st_log_header h;
     st_error e = {0, ""};
-    if (!s->writable || !s->page || !s->page_writable ||
+    if (!s->write_wanted || !s->page ||
         st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_EXCLUSIVE, NULL) != 1) {
         return;
     }

@@ -23,7 +23,8 @@ typedef struct st_store {
     st_file_id key;
     uint8_t uuid[16];
     st_schema *schema;
-    int writable; /* the .h5 was opened for writing */
+    int writable;     /* file and log can be written */
+    int write_wanted; /* some connection was not opened read-only: the last close may flush */
 
     st_file *file;
     h5_io *log; /* NULL: no log beside the file */

@@ -282,15 +282,57 @@ static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
     return ST_OK;
 }
 
+/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row points into the generation's reader. */
+static int heavy_value(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
+{
+    const st_slot *slot = NULL;
+    if (ref & ST_REF_PRIVATE) {
+        slot = c->txn.slot[ST_REF_INDEX(ref)];
+    } else if (ref & ST_REF_OVERLAY) {
+        slot = c->gen->slot[ST_REF_INDEX(ref)];
+    }
+    if (slot) {
+        st_slot_value(c->store->schema, slot, slot->small, col, out);
+        return ST_OK;
+    }
+    return st_read_value(&c->gen->reader, ref, col, out, err);
+}
+
+/* The new row: what changed from the caller, the rest from the version at ref. */
+static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_t *changed,
+                       st_slot **out, st_error *err)
+{
+    const st_schema *s = c->store->schema;
+    st_value *v = h5_alloc_array((size_t)s->ncol, sizeof *v);
+    st_num *small = h5_alloc_array((size_t)s->nsmall, sizeof *small);
+    st_row merged = {v, row->tokens, row->ntokens};
+    int rc = v && small ? current_smalls(c, ref, small, err) : st_nomem(err);
+    pthread_mutex_lock(&c->store->lock);
+    for (int i = 0; i < s->ncol && !rc; i++) {
+        if (changed[i] || i == ST_COL_ID) {
+            v[i] = row->values[i];
+        } else if (s->small_of[i] >= 0) {
+            st_small_to_value(s, s->small_of[i], small[s->small_of[i]], &v[i]);
+        } else {
+            rc = heavy_value(c, ref, i, &v[i], err);
+        }
+    }
+    rc = rc ? rc : st_slot_make(s, &merged, st_now_unix(), out, err);
+    pthread_mutex_unlock(&c->store->lock);
+    h5_free(v);
+    h5_free(small);
+    return rc;
+}
+
 /* A new row in place of the one at ref; whole or not at all. */
 static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const st_row *row,
-                        st_error *err)
+                        const uint8_t *changed, st_error *err)
 {
     st_txn *t = &c->txn;
     size_t before = t->nop;
-    st_slot *slot;
+    st_slot *slot = NULL;
     int rc;
-    ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
+    ST_TRY(merged_slot(c, ref, row, changed, &slot, err));
     slot->id = to;
     rc = room(t, id, ref, err);
     rc = rc ? rc : room(t, to, ref, err);
@@ -336,7 +378,7 @@ int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed,
     if (!any) {
         return ST_OK;
     }
-    return heavy ? update_heavy(c, id, to, ref, row, err)
+    return heavy ? update_heavy(c, id, to, ref, row, changed, err)
                  : update_small(c, id, ref, row, changed, err);
 }
 

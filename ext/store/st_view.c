@@ -197,39 +197,6 @@ const st_num *st_frozen_small(const st_frozen *f, uint64_t row)
     return row < f->nbase ? NULL : f->slot[row - f->nbase]->small;
 }
 
-/* A column of a base row. */
-static int base_value(st_view *v, uint64_t row, int col, st_value *out, st_error *err)
-{
-    const st_schema *s = v->f->gen->schema;
-    const uint8_t *p;
-    uint64_t run;
-    st_num num;
-    memset(out, 0, sizeof *out);
-    if (s->small_of[col] >= 0) {
-        ST_TRY(st_read_small(&v->reader, s->small_of[col], row, &num, err));
-        st_small_to_value(s, s->small_of[col], num, out);
-    } else if (s->text_of[col] >= 0) {
-        ST_TRY(st_read_text(&v->reader, s->text_of[col], row, &p, &out->n, err));
-        out->p = p;
-        out->type = p ? st_logical_type(s, col) : ST_NULL;
-    } else if (col == ST_COL_ID) {
-        out->type = ST_INT;
-        return st_read_id(&v->reader, row, &out->i, err);
-    } else if (col == ST_COL_TIMESTAMP) {
-        ST_TRY(st_read_at(&v->reader, ST_PHYS_TIMESTAMP, row, &p, &run, err));
-        out->type = ST_REAL;
-        memcpy(&out->r, p, sizeof out->r);
-    } else {
-        const float *vec;
-        float norm;
-        ST_TRY(st_read_vector(&v->reader, row, &vec, &norm, err));
-        out->type = vec ? ST_BLOB : ST_NULL;
-        out->p = vec;
-        out->n = vec ? (size_t)s->dim * sizeof *vec : 0;
-    }
-    return ST_OK;
-}
-
 int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *err)
 {
     const st_schema *s = v->f->gen->schema;
@@ -239,7 +206,7 @@ int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *er
         return ST_OK;
     }
     if (row < v->f->nbase) {
-        return base_value(v, row, col, out, err);
+        return st_read_value(&v->reader, row, col, out, err);
     }
     st_slot_value(s, v->f->slot[row - v->f->nbase], NULL, col, out);
     return ST_OK;

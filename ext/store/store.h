@@ -142,7 +142,7 @@ typedef struct st_create {
 
 enum {
     ST_OPEN_CREATE = 1,  /* make the store when there is none */
-    ST_OPEN_READONLY = 2 /* never write, take no writer lock */
+    ST_OPEN_READONLY = 2 /* never write, take no writer lock; with CREATE: check what create says, make nothing */
 };
 
 typedef struct st_conn st_conn;

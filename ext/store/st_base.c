@@ -1,8 +1,8 @@
 /*
  * st_base.c - failures, buffers, the id map and CRC32C.
  *
- * CRC32C is the Castagnoli polynomial (reflected 0x82F63B78) as in iSCSI, RFC 3720 B.4, eight tables of 256 words so that
- * eight bytes cost one step (Kounavis and Berry 2005).
+ * CRC32C is the Castagnoli polynomial (reflected 0x82F63B78) as in iSCSI, RFC 3720 B.4, eight
+ * tables of 256 words so that eight bytes cost one step (Kounavis and Berry 2005).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -86,7 +86,7 @@ int st_from_vec(st_error *err, int code, const char *what)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- CRC32C */
+/* --------------------------------------------------------------------------------------- CRC32C */
 
 static uint32_t crc_table[8][256];
 static pthread_once_t crc_once = PTHREAD_ONCE_INIT;
@@ -125,7 +125,7 @@ uint32_t st_crc32c(uint32_t crc, const void *p, size_t n)
     return ~crc;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ buffers */
+/* -------------------------------------------------------------------------------------- buffers */
 
 void st_buf_free(st_buf *b)
 {
@@ -195,7 +195,7 @@ int st_grow(void *array, size_t *cap, size_t need, size_t size, st_error *err)
     return ST_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- map */
+/* ------------------------------------------------------------------------------------------ map */
 
 static size_t map_hash(uint64_t key, size_t cap)
 {

@@ -1,7 +1,9 @@
 /*
- * st_base.h - small things every file of ext/store uses: failures, byte order, growing buffers, an id map, CRC32C.
+ * st_base.h - small things every file of ext/store uses: failures, byte order, growing buffers, an
+ * id map, CRC32C.
  *
- * ERRORS   st_fail fills the caller's record (the first failure wins) and returns the code, so that a function can end with it.
+ * ERRORS   st_fail fills the caller's record (the first failure wins) and returns the code, so that
+ *          a function can end with it.
  * THREADS  no shared state but the CRC table, made once.
  *
  * SPDX-License-Identifier: MIT

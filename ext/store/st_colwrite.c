@@ -1,9 +1,11 @@
 /*
  * st_colwrite.c - chunks of one column, in ascending order, one at a time in memory.
  *
- * A chunk in which only rows behind the old end were filled is completed where it lies: no root that anybody reads shows those rows. A chunk with changed old rows is written anew at the end of the file.
- * In a compressed column the last, partly filled chunk stays raw under its filter mask and is compressed when it is full. A chunk that holds nothing but the default is not stored. When the column
- * outgrows its small chunks, all of it is written anew in large ones, once.
+ * A chunk in which only rows behind the old end were filled is completed where it lies: no root
+ * that anybody reads shows those rows. A chunk with changed old rows is written anew at the end of
+ * the file. In a compressed column the last, partly filled chunk stays raw under its filter mask
+ * and is compressed when it is full. A chunk that holds nothing but the default is not stored. When
+ * the column outgrows its small chunks, all of it is written anew in large ones, once.
  *
  * SPDX-License-Identifier: MIT
  */

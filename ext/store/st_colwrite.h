@@ -1,5 +1,6 @@
 /*
- * st_colwrite.h - one physical column's share of a flush: changed values and new rows become chunks.
+ * st_colwrite.h - one physical column's share of a flush: changed values and new rows become
+ * chunks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +30,8 @@ typedef struct st_colwrite {
     void *ctx;
 } st_colwrite;
 
-/* Writes them. *out: the new chunk table (the caller's), rows, chunk_rows, pipeline; header is left for st_root. */
+/* Writes them. *out: the new chunk table (the caller's), rows, chunk_rows, pipeline; header is left
+** for st_root. */
 int st_col_write(const st_colwrite *a, st_colimg *out, st_error *err);
 
 #endif

@@ -1,8 +1,10 @@
 /*
  * st_commit.c - the writer lock, the two phases of a commit, rollback.
  *
- * PHASE ONE  the net effect of the change set becomes frames and a prepare frame behind the committed length; the header then names them as prepared. PHASE TWO is
- *            a memory store into that header. A death in between leaves a transaction in doubt, which st_snapshot.c settles.
+ * PHASE ONE  the net effect of the change set becomes frames and a prepare frame behind the
+ *            committed length; the header then names them as prepared. PHASE TWO is a memory store
+ *            into that header. A death in between leaves a transaction in doubt, which
+ *            st_snapshot.c settles.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +15,7 @@
 #include "st_store.h"
 #include "vec.h"
 
-/* --------------------------------------------------------------------------------------------------------- writer lock */
+/* ---------------------------------------------------------------------------------- writer lock */
 
 enum { POLL_MS = 2, POLL_MAX_MS = 20 };
 
@@ -79,7 +81,7 @@ void st_writer_unlock(st_store *s, st_conn *c)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- begin */
+/* ---------------------------------------------------------------------------------------- begin */
 
 /* The file at the store's path must still be the one that is open. */
 static int check_paths(st_store *s, st_error *err)
@@ -96,7 +98,8 @@ static int check_paths(st_store *s, st_error *err)
     return ST_OK;
 }
 
-/* A log that ends before its committed length (power loss): the frames that are there are all there is. */
+/* A log that ends before its committed length (power loss): the frames that are there are all there
+** is. */
 static int cut_tail(st_store *s, st_error *err)
 {
     st_log_header h;
@@ -139,7 +142,8 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
         ST_TRY(st_snapshot_refresh(c, err));
     }
     ST_TRY(cut_tail(s, err));
-    // The host may know a higher id (a store restored from an older copy): ours must rise above it, or an undecided transaction would pass for a committed one.
+    // The host may know a higher id (a store restored from an older copy): ours must rise above it,
+    // or an undecided transaction would pass for a committed one.
     if (c->host && c->host->verdict && (who->dev || who->ino)) {
         st_error e = {0, ""};
         int rc = c->host->verdict(c->host->ctx, who->uuid, &txid, &e);
@@ -184,7 +188,7 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
     return ST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- phase one */
+/* ------------------------------------------------------------------------------------ phase one */
 
 typedef struct encoder {
     st_buf buf;
@@ -257,7 +261,8 @@ static int encode_ops(st_conn *c, encoder *e, st_error *err)
                 ST_TRY(encode_put(c, e, op->ref, err));
             }
         } else if (op->kind == ST_OP_KILL && !(op->ref & ST_REF_PRIVATE)) {
-            // A put of the same id replaces the row; only a row that is gone for good needs a delete.
+            // A put of the same id replaces the row; only a row that is gone for good needs a
+            // delete.
             if (st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE) {
                 ST_TRY(encode_delete(e, op->id, err));
             }
@@ -353,7 +358,7 @@ int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err)
     return ST_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- phase two */
+/* ------------------------------------------------------------------------------------ phase two */
 
 /* Moves what open views may still show out of the transaction, frees the rest. */
 static void end_txn(st_conn *c)
@@ -450,7 +455,8 @@ void st_commit(st_conn *c)
         commit.generation = h.generation;
         commit.seq = h.last_seq;
         commit.transaction = t->prepared_seq;
-        // The commit frame saves a look-up after a power loss; without it the transaction counts all the same.
+        // The commit frame saves a look-up after a power loss; without it the transaction counts
+        // all the same.
         if (st_frame_begin(&commit.buf, &frame, &e) == ST_OK &&
             end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
             s->log->write(s->log, h.committed_len, commit.buf.p, commit.buf.n, &io) == H5_OK) {
@@ -484,7 +490,8 @@ static void void_prepared(st_conn *c)
     abort.generation = h.generation;
     abort.seq = h.prepared_seq;
     abort.transaction = c->txn.prepared_seq;
-    // Written over the first frame, so that nothing that scans the log can take the transaction for one.
+    // Written over the first frame, so that nothing that scans the log can take the transaction for
+    // one.
     if (st_frame_begin(&abort.buf, &frame, &e) == ST_OK &&
         end_frame(&abort, frame, ST_FRAME_ABORT, &e) == ST_OK) {
         s->log->write(s->log, h.committed_len, abort.buf.p, abort.buf.n, &io);

@@ -101,7 +101,8 @@ int st_create_check(const st_store *st, const st_create *c, st_error *err)
         return st_fail(err, ST_MISUSE, "tokenize is '%.150s' in the store and '%.150s' here",
                        s->tokenizer, c->tokenizer);
     }
-    // Other options are looked at, so that a wrong one is refused, and set only when the store is made.
+    // Other options are looked at, so that a wrong one is refused, and set only when the store is
+    // made.
     for (size_t i = 0; i < c->noption; i++) {
         st_options o;
         const char *name = c->options[i].name;
@@ -121,7 +122,8 @@ static void now_iso(char *out, size_t n)
     strftime(out, n, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-/* Columns without rows; offsets has its first entry, a 0, which is also what nothing stored reads as. */
+/* Columns without rows; offsets has its first entry, a 0, which is also what nothing stored reads
+** as. */
 static int empty_columns(const st_schema *s, const st_options *o, st_colimg **out, st_error *err)
 {
     st_colimg *col = h5_calloc((size_t)s->nphys, sizeof *col);

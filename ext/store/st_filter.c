@@ -1,11 +1,14 @@
 /*
  * st_filter.c - comparisons over columns.
  *
- * Numbers in the base are compared column-wise, a chunk at a time, as inclusive ranges; a chunk that is not stored is all default and is settled by one comparison. Texts are compared
- * for equality by length first. Everything else, and every row outside the base or with patched values, goes value by value.
+ * Numbers in the base are compared column-wise, a chunk at a time, as inclusive ranges; a chunk
+ * that is not stored is all default and is settled by one comparison. Texts are compared for
+ * equality by length first. Everything else, and every row outside the base or with patched values,
+ * goes value by value.
  *
- * COMPARISON  as SQLite compares: integers with reals exactly (a real bound on an integer column is rounded towards the rows it admits, an integer beyond 2^53 against a real column goes value by value),
- *             texts and blobs byte by byte, shorter first.
+ * COMPARISON  as SQLite compares: integers with reals exactly (a real bound on an integer column is
+ *             rounded towards the rows it admits, an integer beyond 2^53 against a real column goes
+ *             value by value), texts and blobs byte by byte, shorter first.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +19,7 @@
 
 #include "vec.h"
 
-/* ----------------------------------------------------------------------------------------------------------- comparing */
+/* ------------------------------------------------------------------------------------ comparing */
 
 static int compare_int_real(int64_t i, double r)
 {
@@ -115,7 +118,7 @@ int st_term_holds(const st_term *t, const st_value *v)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- copying */
+/* -------------------------------------------------------------------------------------- copying */
 
 static size_t value_bytes(const st_value *v)
 {
@@ -180,7 +183,7 @@ void st_terms_free(st_terms *t)
     memset(t, 0, sizeof *t);
 }
 
-/* --------------------------------------------------------------------------------------------------------- whole chunks */
+/* --------------------------------------------------------------------------------- whole chunks */
 
 static void clear_range(uint64_t *bits, uint64_t from, uint64_t n)
 {
@@ -375,7 +378,8 @@ static int filter_numbers(st_view *v, int phys, int small, int real, const st_te
     return ST_OK;
 }
 
-/* Equality of a text: most rows are settled by their length. The stored form of a text of k NUL bytes has one more (st_schema.h), so those go value by value. */
+/* Equality of a text: most rows are settled by their length. The stored form of a text of k NUL
+** bytes has one more (st_schema.h), so those go value by value. */
 static int filter_text(st_view *v, int text, const st_term *t, uint64_t *bits, st_error *err)
 {
     int quick = t->op == ST_EQ && t->value.n && ((const uint8_t *)t->value.p)[0];

@@ -8,7 +8,8 @@
 
 #include "st_store.h"
 
-/* An owned copy of a query's terms: values and lists point into mem. IN lists of text and numbers are sorted. */
+/* An owned copy of a query's terms: values and lists point into mem. IN lists of text and numbers
+** are sorted. */
 typedef struct st_terms {
     st_term *term;
     size_t n;

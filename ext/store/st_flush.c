@@ -1,9 +1,17 @@
 /*
  * st_flush.c - folds the overlay into the HDF5 file: append, then flip.
  *
- * ORDER     1 new chunks, indexes, headers and a new root behind the end of file, and rows into the tails of last chunks   2 sync the file   3 the coming superblock into the log's
- *           header   4 sync the log   5 the 48 bytes   6 sync the file   7 the log anew: generation + 1, then cut. Up to 5 nothing that a reader can reach has changed; from 3 on a torn 5 is mended
- *           from the log's header. A failure before 5 leaves the store as it was; after it, the next writer finishes.
+ * ORDER     1 new chunks, indexes, headers and a new root behind the end of file, and rows into the
+ *             tails of last chunks
+ *           2 sync the file
+ *           3 the coming superblock into the log's header
+ *           4 sync the log
+ *           5 the 48 bytes
+ *           6 sync the file
+ *           7 the log anew: generation + 1, then cut
+ *           Up to 5 nothing that a reader can reach has changed; from 3 on a torn 5 is mended from
+ *           the log's header. A failure before 5 leaves the store as it was; after it, the next
+ *           writer finishes.
  *
  * SYNC      `off` leaves out 2, 4 and 6.
  *
@@ -11,7 +19,7 @@
  */
 #include "st_flush.h"
 
-/* --------------------------------------------------------------------------------------------------------------- fold */
+/* ----------------------------------------------------------------------------------------- fold */
 
 /* The new root starts as a copy of the old one's column tables. */
 static int copy_columns(st_fold *f, st_error *err)
@@ -47,7 +55,8 @@ static void fold_free(st_fold *f)
     st_reader_close(&f->reader);
 }
 
-/* Touched columns get a new table from st_col_write; a config change alone touches none. headers of the rest stay. */
+/* Touched columns get a new table from st_col_write; a config change alone touches none. headers of
+** the rest stay. */
 static int write_root(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *err)
 {
     const st_image *im = f->gen->image;
@@ -88,7 +97,7 @@ static int write_all(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *er
     return h5_writer_flush(f->w, &h) == H5_OK ? ST_OK : st_from_h5(err, &h, "writing the file");
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- flip */
+/* ----------------------------------------------------------------------------------------- flip */
 
 static int sync_unless_off(st_store *s, int file, int synchronous, st_error *err)
 {
@@ -111,7 +120,8 @@ static int flip(st_store *s, st_log_header *h, const uint8_t sb[H5_SUPERBLOCK_BY
         st_log_store(s->page, h);
         return err ? err->code : ST_IO;
     }
-    // From here on the header's pending superblock lets the next writer finish or take back what fails.
+    // From here on the header's pending superblock lets the next writer finish or take back what
+    // fails.
     if (io->write(io, 0, sb, H5_SUPERBLOCK_BYTES, &e) != H5_OK) {
         return st_from_h5(err, &e, "writing the superblock");
     }
@@ -184,7 +194,8 @@ int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
     }
     st_rollback(c); // an open transaction without changes only holds the lock
     ST_TRY(st_writer_lock(s, c, timeout_ms, err));
-    // Without the host: whether its write lock is held is not known here, so nothing in doubt can be decided.
+    // Without the host: whether its write lock is held is not known here, so nothing in doubt can
+    // be decided.
     rc = st_snapshot_mend(s, NULL, err);
     rc = rc ? rc : st_flush_locked(s, rows, err);
     st_writer_unlock(s, c);

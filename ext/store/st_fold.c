@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------------------------------------------------- collecting */
+/* ----------------------------------------------------------------------------------- collecting */
 
 static int by_row(const void *a, const void *b)
 {
@@ -52,7 +52,7 @@ int st_fold_collect(st_fold *f, st_error *err)
     return ST_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- pieces */
+/* --------------------------------------------------------------------------------------- pieces */
 
 typedef struct piece_ctx {
     const st_fold *f;
@@ -63,7 +63,8 @@ typedef struct piece_ctx {
     uint8_t *scratch; /* one element */
 } piece_ctx;
 
-/* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which st_row.c has left room for. */
+/* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which
+** st_row.c has left room for. */
 static uint64_t stored_bytes(const st_span *t)
 {
     size_t i = 0;
@@ -163,7 +164,7 @@ static int piece_small(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st
     return ST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- changes */
+/* -------------------------------------------------------------------------------------- changes */
 
 /* Base rows whose value of one small column is now another. */
 static int small_changes(st_fold *f, int small, st_change **out, size_t *n, st_error *err)
@@ -203,7 +204,7 @@ static int live_changes(st_fold *f, st_change **out, size_t *n, st_error *err)
     return ST_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- columns */
+/* -------------------------------------------------------------------------------------- columns */
 
 static int write_column(st_fold *f, int col, st_colwrite *a, st_error *err)
 {

@@ -1,8 +1,9 @@
 /*
  * st_foldindex.c - a flush's share of the id and text index: one run for its rows, and merges.
  *
- * Runs of like size are merged eight at a time, so that their number grows with the logarithm of the rows. A merge that would write more than 2 MiB waits: no flush
- * is to cost much more than its rows.
+ * Runs of like size are merged eight at a time, so that their number grows with the logarithm of
+ * the rows. A merge that would write more than 2 MiB waits: no flush is to cost much more than its
+ * rows.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,7 +24,8 @@ static int size_class(uint64_t n)
     return c;
 }
 
-/* How many of the last runs to merge: those no larger in class than the last, when they are eight and stay below the limit; else 0. */
+/* How many of the last runs to merge: those no larger in class than the last, when they are eight
+** and stay below the limit; else 0. */
 static size_t merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
 {
     uint64_t total = 0;
@@ -39,7 +41,7 @@ static size_t merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
     return k >= MERGE_RUNS ? k : 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- ids */
+/* ------------------------------------------------------------------------------------------ ids */
 
 typedef struct id_row {
     int64_t id;
@@ -153,7 +155,7 @@ int st_fold_ids(st_fold *f, st_error *err)
                : st_fail(err, ST_LIMIT, "%zu id runs; at most %d", f->nidrun, ST_RUNS_MAX);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- text */
+/* ----------------------------------------------------------------------------------------- text */
 
 typedef struct text_run {
     uint64_t first, size, header;

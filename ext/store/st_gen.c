@@ -1,7 +1,8 @@
 /*
  * st_gen.c - replaying frames over an image, and finding row versions in a snapshot.
  *
- * Each frame is applied whole or not at all, and replayed/last_seq move frame by frame: a failure in the middle (memory, I/O) is resumed at the next call.
+ * Each frame is applied whole or not at all, and replayed/last_seq move frame by frame: a failure
+ * in the middle (memory, I/O) is resumed at the next call.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -63,7 +64,7 @@ void st_gen_unref(st_gen *g)
     h5_free(g);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- finding */
+/* -------------------------------------------------------------------------------------- finding */
 
 int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err)
 {
@@ -102,7 +103,7 @@ const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq)
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- applying */
+/* ------------------------------------------------------------------------------------- applying */
 
 /* Makes room first, so that what follows cannot fail. */
 static int room(st_gen *g, st_error *err)
@@ -246,7 +247,7 @@ static int apply(st_gen *g, const st_frame *f, st_error *err)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------- log reader */
+/* ----------------------------------------------------------------------------------- log reader */
 
 enum { READ_AHEAD = 256 << 10 };
 

@@ -1,10 +1,14 @@
 /*
- * st_gen.h - one generation of a store in this process: an image and the overlay of committed frames that continue it.
+ * st_gen.h - one generation of a store in this process: an image and the overlay of committed
+ * frames that continue it.
  *
- * The overlay grows as frames are replayed and never shrinks; every version carries the sequence of the frame that made it and of the frame that ended it, so
- * that one overlay serves snapshots of any age. A flush, here or in another process, begins a new generation; whoever reads an old one keeps it.
+ * The overlay grows as frames are replayed and never shrinks; every version carries the sequence of
+ * the frame that made it and of the frame that ended it, so that one overlay serves snapshots of
+ * any age. A flush, here or in another process, begins a new generation; whoever reads an old one
+ * keeps it.
  *
- * REFS      a row version is named by a 64-bit ref: base row, overlay slot, or slot of a transaction.
+ * REFS      a row version is named by a 64-bit ref: base row, overlay slot, or slot of a
+ *           transaction.
  * THREADS   everything here is called under the store's mutex.
  * SPDX-License-Identifier: MIT
  */
@@ -40,7 +44,8 @@ typedef struct st_gen {
     uint64_t last_seq; /* of the last frame that is in */
     int64_t next_id;
     st_options options;
-    int config_changed; /* frames changed an option: the next flush has something to write even without rows */
+    /* frames changed an option: the next flush has something to write even without rows */
+    int config_changed;
 
     st_slot **slot;
     uint64_t *dead; /* sequence of the frame that ended slot i, or ST_SEQ_NEVER */
@@ -63,13 +68,14 @@ int st_gen_new(st_image *image, st_gen **out, st_error *err); /* takes a referen
 void st_gen_ref(st_gen *g);
 void st_gen_unref(st_gen *g);
 
-/* Takes the whole transactions that lie in the log between g->replayed and the offset to; stops before the first frame that is not valid. g->replayed says how far it
-** came. */
+/* Takes the whole transactions that lie in the log between g->replayed and the offset to; stops
+** before the first frame that is not valid. g->replayed says how far it came. */
 int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, st_error *err);
 
 /* The row version with this id in the snapshot seq: 1 and *ref, 0, or negative. */
 int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err);
-/* The small values of a base row or slot as its newest patch up to seq has them; NULL when no patch touches it. */
+/* The small values of a base row or slot as its newest patch up to seq has them; NULL when no patch
+** touches it. */
 const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq);
 
 /* Reads frames one by one. */
@@ -80,7 +86,8 @@ typedef struct st_log_reader {
     st_buf buf;
     uint64_t buf_at; /* offset of buf.p[0] */
 } st_log_reader;
-/* 1 and the frame (valid until the next call), 0 at the end or at the first bad frame, negative on I/O or memory failure. */
+/* 1 and the frame (valid until the next call), 0 at the end or at the first bad frame, negative on
+** I/O or memory failure. */
 int st_log_next(st_log_reader *lr, st_frame *f, st_error *err);
 void st_log_reader_end(st_log_reader *lr);
 

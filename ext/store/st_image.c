@@ -1,7 +1,8 @@
 /*
  * st_image.c - opening a root: meta attributes, columns, indexes. Layout in st_image.h.
  *
- * Nothing in the file is trusted: every number of rows is checked against the id column, which is stored for every row, and that against the file's size.
+ * Nothing in the file is trusted: every number of rows is checked against the id column, which is
+ * stored for every row, and that against the file's size.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +10,7 @@
 
 #include <stdio.h>
 
-/* -------------------------------------------------------------------------------------------------------------- meta */
+/* ----------------------------------------------------------------------------------------- meta */
 
 static int meta_int(const h5_object *o, const char *name, int64_t *out, st_error *err)
 {
@@ -179,7 +180,7 @@ static int read_meta(st_image *im, h5_file *f, const uint8_t uuid[16], st_error 
     return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- columns */
+/* -------------------------------------------------------------------------------------- columns */
 
 static int wrong_column(st_error *err, const char *path, const char *what)
 {
@@ -342,7 +343,7 @@ static int open_columns(st_image *im, h5_file *f, st_error *err)
     return rc ? rc : check_rows(im, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- id runs */
+/* -------------------------------------------------------------------------------------- id runs */
 
 /* A contiguous dataset's bytes in the mapping. */
 static int mapped_dataset(st_image *im, h5_file *f, uint64_t addr, char kind, uint32_t size,
@@ -443,7 +444,7 @@ static int open_idruns(st_image *im, h5_file *f, st_error *err)
     return rc;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- text runs */
+/* ------------------------------------------------------------------------------------ text runs */
 
 static int open_run(st_image *im, h5_file *f, const h5_link *link, st_textrun *r, st_error *err)
 {
@@ -513,7 +514,7 @@ int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *er
     return rc;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- life, live */
+/* ----------------------------------------------------------------------------------- life, live */
 
 static int map_file(st_image *im, st_error *err)
 {

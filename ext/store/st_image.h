@@ -1,16 +1,24 @@
 /*
  * st_image.h - the base: one root of the HDF5 file, opened for reading.
  *
- * An image is what a root shows: columns with their chunk tables, the id index, the text runs, options. It never changes; a flush makes a new one. Chunks that
- * are stored raw are read straight from the mapped file, compressed ones through a bounded cache.
+ * An image is what a root shows: columns with their chunk tables, the id index, the text runs,
+ * options. It never changes; a flush makes a new one. Chunks that are stored raw are read straight
+ * from the mapped file, compressed ones through a bounded cache.
  *
- * FILE      attributes of / : format "h5mem", format_version 1. /meta: attributes (st_flush.c lists them). /memory: columns.
- *           /index/vector/plane: records of vec_plane_encode. /index/text: a uint8 dataset a run (image of vec_run), named r and its first row in 12 digits.
- *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first row, rows, 1 when sorted; for each sorted one p and its first row
- *           in 12 digits: uint32 row offsets in order of id.
- * LIVE      a row position shows unless its byte in /memory/live is 0: deleted, or replaced by a later row of the same id.
+ * FILE      attributes of / : format "h5mem", format_version 1
+ *           /meta: attributes (st_root.c lists them)
+ *           /memory: columns
+ *           /index/vector/plane: records of vec_plane_encode
+ *           /index/text: a uint8 dataset a run (image of vec_run), named r and its first row in 12
+ *           digits
+ *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first
+ *           row, rows, 1 when sorted; for each sorted one p and its first row in 12 digits: uint32
+ *           row offsets in order of id
+ * LIVE      a row position shows unless its byte in /memory/live is 0: deleted, or replaced by a
+ *           later row of the same id.
  *
- * THREADS   an image is shared by threads; its cache and lazily opened parts are guarded inside. A st_reader belongs to one thread.
+ * THREADS   an image is shared by threads; its cache and lazily opened parts are guarded inside. A
+ *           st_reader belongs to one thread.
  * SPDX-License-Identifier: MIT
  */
 #ifndef ST_IMAGE_H
@@ -104,9 +112,10 @@ int st_image_live(st_image *im, const uint64_t **bits, uint64_t *n, st_error *er
 /* Text runs, opened. */
 int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *err);
 
-/* --------------------------------------------------------------------------------------------------------------- reader */
+/* --------------------------------------------------------------------------------------- reader */
 
-/* Holds what was read last of each column, so that pointers stay good until the next call for that column. */
+/* Holds what was read last of each column, so that pointers stay good until the next call for that
+** column. */
 typedef struct st_reader {
     st_image *im;
     st_cached **pin; /* nphys */
@@ -116,7 +125,8 @@ typedef struct st_reader {
 int st_reader_open(st_reader *r, st_image *im, st_error *err);
 void st_reader_close(st_reader *r);
 
-/* *p points to the element of row in physical column col, *run elements follow one another from there (at least 1). row < the column's n. */
+/* *p points to the element of row in physical column col, *run elements follow one another from
+** there (at least 1). row < the column's n. */
 int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t *run,
                st_error *err);
 /* A text or blob; out->p NULL when it is NULL. */

@@ -1,9 +1,11 @@
 /*
  * st_log.c - header slots and frames of the log as bytes. Layout in st_log.h.
  *
- * A slot is written into the mapped page body first, its counter last and atomically. A reader takes the slot with the higher counter, copies it, and
- * looks whether the counter is still the same; the writer meanwhile works on the other slot, so that a reader starts over only after two writes in a row.
- * A writer that dies in mid-slot leaves that slot with its old counter and a wrong checksum: the other one stays in force.
+ * A slot is written into the mapped page body first, its counter last and atomically. A reader
+ * takes the slot with the higher counter, copies it, and looks whether the counter is still the
+ * same; the writer meanwhile works on the other slot, so that a reader starts over only after two
+ * writes in a row. A writer that dies in mid-slot leaves that slot with its old counter and a wrong
+ * checksum: the other one stays in force.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -68,8 +70,8 @@ static int unpack(const uint8_t *p, st_log_header *h)
            h->prepared_len % 8 == 0;
 }
 
-// The page is shared with other processes that write it: plain memcpy of words that may change under us is what the counter guards, and
-// ThreadSanitizer has to be told so.
+// The page is shared with other processes that write it: plain memcpy of words that may change
+// under us is what the counter guards, and ThreadSanitizer has to be told so.
 #if defined(__SANITIZE_THREAD__)
 __attribute__((no_sanitize("thread")))
 #endif
@@ -96,7 +98,8 @@ int st_log_load(const uint8_t *page, st_log_header *out, st_error *err)
         if (unpack(copy, out)) {
             return ST_OK;
         }
-        // The newest slot is damaged: what a torn write of the disk leaves. The older one stands for the state before.
+        // The newest slot is damaged: what a torn write of the disk leaves. The older one stands
+        // for the state before.
         copy_slot(second, copy);
         if (st_log_counter(page) == ST_MAX(a, b) && unpack(copy, out)) {
             return ST_OK;
@@ -140,7 +143,7 @@ void st_log_format(uint8_t page[ST_LOG_PAGE], st_log_header *h)
     pack(h, page);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- frames */
+/* --------------------------------------------------------------------------------------- frames */
 
 int st_frame_begin(st_buf *b, size_t *at, st_error *err)
 {

@@ -1,7 +1,8 @@
 /*
  * st_log.h - the log beside the HDF5 file: a header page that all processes map, then frames.
  *
- * HEADER   4096 bytes, two slots of 2048 written in turn (slot = counter & 1), never truncated away. Little-endian.
+ * HEADER   4096 bytes, two slots of 2048 written in turn (slot = counter & 1), never truncated
+ *          away. Little-endian.
  *   offset  size  field
  *   0       8     "h5memlog"
  *   8       4     version 1
@@ -12,7 +13,8 @@
  *   48      8     inode of the .h5 file
  *   56      8     committed length: frames before this offset of the log count
  *   64      8     sequence of the last committed frame
- *   72      8     prepared length: frames up to here belong to a transaction between its two phases; 0 when there is none
+ *   72      8     prepared length: frames up to here belong to a transaction between its two
+ *                 phases; 0 when there is none
  *   80      8     sequence of its prepare frame, which is its transaction id
  *   88      48    superblock in force
  *   136     48    superblock about to be written by a flush; zeros when there is none
@@ -24,21 +26,26 @@
  *   6       2     flags
  *   8       8     generation
  *   16      8     sequence
- *   24      8     transaction: sequence of its first frame; for commit and abort that of the prepare frame they settle
+ *   24      8     transaction: sequence of its first frame; for commit and abort that of the
+ *                 prepare frame they settle
  *   32      ..    payload
  *   length-4  4   CRC32C of the bytes before, started with the generation
  *
- * PAYLOADS  (u8 present flags and lengths are LEB128 varints; numbers little-endian; a store's numbers of texts and smalls must agree)
- *   put      i64 id | f64 timestamp | f32 norm (NaN: no vector) | u16 texts | u16 smalls | smalls x 8 | texts x (varint, 0 NULL, else n + 1; n bytes)
- *            | dim x 4 vector when norm is no NaN | token stream to the end.  A row with that id that was there is replaced.
+ * PAYLOADS  (u8 present flags and lengths are LEB128 varints; numbers little-endian; a store's
+ *           numbers of texts and smalls must agree)
+ *   put      i64 id | f64 timestamp | f32 norm (NaN: no vector) | u16 texts | u16 smalls |
+ *            smalls x 8 | texts x (varint, 0 NULL, else n + 1; n bytes) | dim x 4 vector when norm
+ *            is no NaN | token stream to the end. A row with that id that was there is replaced.
  *   delete   i64 id
  *   set      i64 id | u16 smalls | smalls x 8.  All small values of the row.
  *   config   name, NUL, value, NUL
- *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | host's file name to the end
+ *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | host's
+ *            file name to the end
  *   commit   empty.   abort   empty
  *
- * A transaction is its frames and one prepare. It counts when the header says so (committed length), when a commit frame follows, or, for the last one and
- * after a death, when its host's state row holds its id.
+ * A transaction is its frames and one prepare. It counts when the header says so (committed
+ * length), when a commit frame follows, or, for the last one and after a death, when its host's
+ * state row holds its id.
  *
  * THREADS  st_log_load may be called by any thread; the writing calls only under the writer lock.
  * SPDX-License-Identifier: MIT
@@ -99,7 +106,8 @@ typedef struct st_frame {
 int st_frame_begin(st_buf *b, size_t *at, st_error *err);
 int st_frame_end(st_buf *b, size_t at, int type, uint64_t generation, uint64_t sequence,
                  uint64_t transaction, st_error *err);
-/* Reads the frame at p of n bytes: 1, and *used its aligned length; 0 when what stands there is no whole valid frame of this generation. */
+/* Reads the frame at p of n bytes: 1, and *used its aligned length; 0 when what stands there is no
+** whole valid frame of this generation. */
 int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, st_frame *out, size_t *used);
 
 size_t st_varint_put(uint8_t *p, uint64_t v); /* at most 10 bytes */

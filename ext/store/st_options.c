@@ -1,7 +1,8 @@
 /*
  * st_options.c - the options of a store: one table of rows, text in and text out.
  *
- * Options live in the file (/meta) and change by `config` frames. Numbers are parsed and printed without the locale.
+ * Options live in the file (/meta) and change by `config` frames. Numbers are parsed and printed
+ * without the locale.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -94,7 +95,7 @@ int st_metric_parse(const char *text, int *out, st_error *err)
     return ST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- numbers */
+/* -------------------------------------------------------------------------------------- numbers */
 
 int st_parse_int(const char *text, int64_t *out)
 {
@@ -117,7 +118,8 @@ int st_parse_int(const char *text, int64_t *out)
     return 1;
 }
 
-// Exact for up to 15 digits and decimal exponents up to 22, as all option values a person writes are.
+// Exact for up to 15 digits and decimal exponents up to 22, as all option values a person writes
+// are.
 int st_parse_real(const char *text, double *out)
 {
     double m = 0;
@@ -165,7 +167,7 @@ void st_print_real(double v, char *buf, size_t n)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- set, get */
+/* ------------------------------------------------------------------------------------- set, get */
 
 static int set_compression(st_options *o, const char *value, st_error *err)
 {

@@ -1,8 +1,10 @@
 /*
- * st_os.h - the system calls of the store that are not plain file bytes: locks, the mapped header page, paths, time.
+ * st_os.h - the system calls of the store that are not plain file bytes: locks, the mapped header
+ * page, paths, time.
  *
- * File bytes go through h5_io (h5core.h). Locks are byte-range open-file-description locks on the log (Linux, macOS): they
- * belong to the open file, vanish with the process, and leave nothing behind on the disk.
+ * File bytes go through h5_io (h5core.h). Locks are byte-range open-file-description locks on the
+ * log (Linux, macOS): they belong to the open file, vanish with the process, and leave nothing
+ * behind on the disk.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +18,8 @@ enum { ST_LOCK_WRITER = 0, ST_LOCK_USERS = 1 };
 
 enum { ST_LOCK_FREE = 0, ST_LOCK_SHARED = 1, ST_LOCK_EXCLUSIVE = 2 };
 
-/* Takes, changes or frees a lock without waiting. 1: done; 0: somebody else holds it; negative: the file system cannot lock (error). */
+/* Takes, changes or frees a lock without waiting. 1: done; 0: somebody else holds it; negative: the
+** file system cannot lock (error). */
 int st_lock(int fd, int which, int mode, st_error *err);
 /* 1 when some other open file holds the writer lock. */
 int st_lock_held(int fd, int which);
@@ -34,7 +37,8 @@ int st_id_of_path(const char *path,
 int st_map_page(int fd, size_t n, int writable, uint8_t **out, st_error *err);
 void st_unmap_page(uint8_t *p, size_t n);
 
-/* The path with links and dots resolved; the last part need not exist. *out is the caller's (h5_free). */
+/* The path with links and dots resolved; the last part need not exist. *out is the caller's
+** (h5_free). */
 int st_real_path(const char *path, char **out, st_error *err);
 int st_sync_dir(const char *path, st_error *err); /* of the folder that holds path */
 int st_rename(const char *from, const char *to, st_error *err);

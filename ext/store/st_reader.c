@@ -1,8 +1,10 @@
 /*
- * st_reader.c - values out of an image: chunks from the mapping or the cache, texts, vectors, and rows by id.
+ * st_reader.c - values out of an image: chunks from the mapping or the cache, texts, vectors, and
+ * rows by id.
  *
  * A chunk that is stored raw is read in place; a compressed one is decoded into the cache.
- * Decoded chunks are shared by all readers of an image and stay while one of them holds them; beyond ST_CACHE_BYTES the ones used longest ago go.
+ * Decoded chunks are shared by all readers of an image and stay while one of them holds them;
+ * beyond ST_CACHE_BYTES the ones used longest ago go.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -85,7 +87,8 @@ static int decode(st_image *im, int col, const h5_chunk *k, st_cached **out, st_
     return ST_OK;
 }
 
-/* Pins the decoded chunk. Decoding is done without the lock: two threads may do it at once, one result stays. */
+/* Pins the decoded chunk. Decoding is done without the lock: two threads may do it at once, one
+** result stays. */
 static int cache_get(st_image *im, int col, uint64_t chunk, st_cached **out, st_error *err)
 {
     uint64_t key = (uint64_t)col << 40 | chunk, found;
@@ -180,7 +183,8 @@ int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t 
         base = c->fill;
     } else if (k->addr % 8 == 0 && (!c->pipeline.n || (k->mask == (1u << c->pipeline.n) - 1 &&
                                                        k->size == c->chunk_rows * elem))) {
-        // Stored raw and aligned, as all that we write is. (A stranger's h5repack may align less: then a copy is made.)
+        // Stored raw and aligned, as all that we write is. (A stranger's h5repack may align less:
+        // then a copy is made.)
         base = r->im->map + k->addr;
     } else {
         st_cached *e = NULL;
@@ -325,7 +329,7 @@ int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *
     return ST_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- rows by id */
+/* ----------------------------------------------------------------------------------- rows by id */
 
 /* The row at position i of a run in order of id. */
 static int run_row(const st_idrun *run, uint64_t i, uint64_t *row, st_error *err)

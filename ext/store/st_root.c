@@ -1,8 +1,9 @@
 /*
  * st_root.c - writes chunk indexes, dataset headers, groups and /meta of a new root.
  *
- * META      uuid (32 hex digits), generation, dim, metric, storage, tokenizer, tokenizer_fingerprint, columns ("name TYPE, ..."), created (ISO 8601),
- *           last_sequence, next_id, and each option by its name, as text.
+ * META      uuid (32 hex digits), generation, dim, metric, storage, tokenizer,
+ *           tokenizer_fingerprint, columns ("name TYPE, ..."), created (ISO 8601), last_sequence,
+ *           next_id, and each option by its name, as text.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +23,8 @@ void st_root_pipeline(const st_schema *s, const st_options *o, int col, h5_pipel
     if (!p->compress || o->compression == ST_COMPRESS_NONE) {
         return;
     }
-    // Shuffle brings the bytes of like weight together; text has one byte an element and gains nothing.
+    // Shuffle brings the bytes of like weight together; text has one byte an element and gains
+    // nothing.
     if (p->type.size > 1) {
         out->filter[out->n].id = H5_FILTER_SHUFFLE;
         out->filter[out->n].nvalue = 1;
@@ -80,7 +82,7 @@ static int write_group(h5_writer *w, const h5_link *links, size_t n, const h5_at
     return done(h5_write_group(w, links, n, attrs, nattr, at, &h), &h, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- /memory */
+/* -------------------------------------------------------------------------------------- /memory */
 
 static int write_memory(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
 {
@@ -109,7 +111,7 @@ static int write_memory(const st_root *r, h5_writer *w, uint64_t *at, st_error *
     return write_group(w, links, n, NULL, 0, at, err);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- /index */
+/* --------------------------------------------------------------------------------------- /index */
 
 /* A group whose members are named by a letter and a first row. */
 typedef struct named {
@@ -206,7 +208,7 @@ static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *e
     return write_group(w, links, 3, NULL, 0, at, err);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- /meta */
+/* ---------------------------------------------------------------------------------------- /meta */
 
 enum { META_MAX = 32, OPTION_BUF = 512 };
 

@@ -1,5 +1,6 @@
 /*
- * st_root.h - everything of a new root that is no row data: chunk indexes, dataset headers, groups, /meta.
+ * st_root.h - everything of a new root that is no row data: chunk indexes, dataset headers, groups,
+ * /meta.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +22,8 @@ typedef struct st_root_idrun {
     uint64_t perm_header; /* sorted: address of the dataset header */
 } st_root_idrun;
 
-/* What the new root shows. Columns: n, chunk table, chunk_rows, pipeline; header is filled in for touched ones and kept for the others. */
+/* What the new root shows. Columns: n, chunk table, chunk_rows, pipeline; header is filled in for
+** touched ones and kept for the others. */
 typedef struct st_root {
     const st_schema *schema;
     const st_options *options;
@@ -39,7 +41,8 @@ typedef struct st_root {
 
 /* Appends it through w. *root is the address of the root group's header. */
 int st_root_write(const st_root *r, h5_writer *w, uint64_t *root, st_error *err);
-/* Appends bytes as a contiguous 1-D dataset of little-endian unsigned numbers of size bytes. *header its address. */
+/* Appends bytes as a contiguous 1-D dataset of little-endian unsigned numbers of size bytes.
+** *header its address. */
 int st_root_blob(h5_writer *w, const void *p, uint64_t n, uint32_t size, uint64_t *header,
                  st_error *err);
 /* The filter pipeline of a physical column under these options. */

@@ -1,5 +1,6 @@
 /*
- * st_row.c - making row versions from values, and their bytes in the log. Layout of the payloads in st_log.h.
+ * st_row.c - making row versions from values, and their bytes in the log. Layout of the payloads in
+ * st_log.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -164,7 +165,7 @@ void st_slot_value(const st_schema *s, const st_slot *t, const st_num *small, in
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- payloads */
+/* ------------------------------------------------------------------------------------- payloads */
 
 static void put_f64(uint8_t *p, double v)
 {

@@ -1,7 +1,8 @@
 /*
  * st_row.h - a row version outside the base: in the log's overlay or in a transaction.
  *
- * OWNERSHIP  an st_slot is one allocation; its pointers point into itself. It never changes once made, so that views may point into it.
+ * OWNERSHIP  an st_slot is one allocation; its pointers point into itself. It never changes once
+ *            made, so that views may point into it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +29,8 @@ typedef struct st_slot {
     st_num *small; /* schema.nsmall */
 } st_slot;
 
-/* Checks values against the schema and makes a slot. values as st_row has them; id is set by the caller. */
+/* Checks values against the schema and makes a slot. values as st_row has them; id is set by the
+** caller. */
 int st_slot_make(const st_schema *s, const st_row *row, double now, st_slot **out, st_error *err);
 void st_slot_free(st_slot *t);
 

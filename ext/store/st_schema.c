@@ -1,9 +1,10 @@
 /*
  * st_schema.c - the columns of a store: names, types, NULL marks, chunk sizes.
  *
- * Chunk sizes (ARCHITECTURE, 'On disk'): a column starts with small chunks, so that a small store is small, and is rewritten once with large ones when it
- * outgrows them, so that no flush copies much and no index grows long: vectors 16 rows, then 64 KiB from 128 rows on; text bytes 8 KiB, then
- * 64 KiB from 64 KiB on; everything else 1 KiB, then 16 KiB from 16 KiB on.
+ * Chunk sizes (ARCHITECTURE, 'On disk'): a column starts with small chunks, so that a small store
+ * is small, and is rewritten once with large ones when it outgrows them, so that no flush copies
+ * much and no index grows long: vectors 16 rows, then 64 KiB from 128 rows on; text bytes 8 KiB,
+ * then 64 KiB from 64 KiB on; everything else 1 KiB, then 16 KiB from 16 KiB on.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -76,7 +77,7 @@ int st_logical_type(const st_schema *s, int col)
     return col < ST_COL_USER ? st_column_type(col) : s->user[col - ST_COL_USER].type;
 }
 
-/* ---------------------------------------------------------------------------------------------------- physical columns */
+/* ----------------------------------------------------------------------------- physical columns */
 
 static uint32_t clamp_rows(size_t bytes, size_t elem, uint32_t least)
 {
@@ -182,7 +183,8 @@ static void lay_out(st_schema *s)
     }
 }
 
-/* Letters as HDF5 link names and SQL identifiers both take them; ASCII case folded for comparison, as SQL does. */
+/* Letters as HDF5 link names and SQL identifiers both take them; ASCII case folded for comparison,
+** as SQL does. */
 static int same_name(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {
@@ -287,7 +289,7 @@ void st_schema_free(st_schema *s)
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------- small values */
+/* --------------------------------------------------------------------------------- small values */
 
 st_num st_small_null(const st_schema *s, int small)
 {
@@ -452,7 +454,7 @@ st_num st_small_unpack(const st_schema *s, int small, const uint8_t *in)
     return v;
 }
 
-/* ------------------------------------------------------------------------------------------------ user columns as text */
+/* ------------------------------------------------------------------------- user columns as text */
 
 static const char *const type_names[] = {"NULL", "INTEGER", "REAL", "TEXT", "BLOB"};
 

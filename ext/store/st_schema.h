@@ -1,15 +1,17 @@
 /*
  * st_schema.h - which columns a store has, how each lies in the file, and which options it keeps.
  *
- * A logical column is what store.h shows. A physical column is one dataset: 1-D, or 2-D with a fixed width. Text is two of them,
- * `data` and `offsets`. Every physical column is handled by the same code (st_image.c reads, st_colwrite.c writes).
+ * A logical column is what store.h shows. A physical column is one dataset: 1-D, or 2-D with a
+ * fixed width. Text is two of them, `data` and `offsets`. Every physical column is handled by the
+ * same code (st_image.c reads, st_colwrite.c writes).
  *
- * A row's values fall into three kinds: HEAVY ones, fixed for the life of a row position (id, embedding, timestamp, texts, blobs:
- * changing one writes a new row under the same id), SMALL ones, changed in place (st_num, eight bytes each), and what is derived
- * (norm, live, the plane record).
+ * A row's values fall into three kinds: HEAVY ones, fixed for the life of a row position (id,
+ * embedding, timestamp, texts, blobs: changing one writes a new row under the same id), SMALL ones,
+ * changed in place (st_num, eight bytes each), and what is derived (norm, live, the plane record).
  *
- * NULL      text: zero bytes. A text of k >= 0 bytes that are all NUL is stored with one NUL more, so that '' is one NUL and
- *           every other text is stored as it is. INTEGER: the least int64. REAL: NaN. source: 0. embedding: norm NaN.
+ * NULL      text: zero bytes. A text of k >= 0 bytes that are all NUL is stored with one NUL more,
+ *           so that '' is one NUL and every other text is stored as it is. INTEGER: the least
+ *           int64. REAL: NaN. source: 0. embedding: norm NaN.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,7 +46,8 @@ enum {
 #define ST_TEXTS_MAX  (ST_TEXT_USER + ST_USER_COLUMNS_MAX)
 #define ST_SMALLS_MAX (ST_SMALL_USER + ST_USER_COLUMNS_MAX)
 
-#define ST_DIM_MAX        16384 /* pgvector's limit for a stored vector; a row is then 64 KiB, one chunk */
+/* pgvector's limit for a stored vector; a row is then 64 KiB, one chunk */
+#define ST_DIM_MAX        16384
 #define ST_TEXT_BYTES_MAX ((size_t)1 << 30) /* of one value; SQLite's own default limit is 10^9 */
 
 /* One dataset. */
@@ -58,7 +61,8 @@ typedef struct st_phys {
     uint32_t chunk_large; /* and once the column has outgrown switch_at rows */
     uint64_t switch_at;
     int compress; /* 1: takes the store's compression */
-    int extra; /* rows beyond those of the store: 1 for offsets (N + 1) ; data columns count bytes */
+    /* rows beyond those of the store: 1 for offsets (N + 1) ; data columns count bytes */
+    int extra;
 } st_phys;
 
 /* Physical columns every store has, by index; texts (two each) and smalls (one each) follow. */
@@ -119,7 +123,8 @@ static inline int st_phys_small(const st_schema *s, int small)
     return ST_PHYS_TEXTS + 2 * s->ntext + small;
 }
 
-/* Fills *out from dim, metric, user columns and the tokenizer's two texts (copied). The caller frees with st_schema_free. */
+/* Fills *out from dim, metric, user columns and the tokenizer's two texts (copied). The caller
+** frees with st_schema_free. */
 int st_schema_make(int64_t dim, int metric, const st_column *user, size_t nuser,
                    const char *tokenizer, const char *fingerprint, st_schema **out, st_error *err);
 void st_schema_free(st_schema *s);
@@ -131,7 +136,8 @@ int st_logical_type(const st_schema *s, int col);
 st_num st_small_null(const st_schema *s, int small);
 st_num st_small_default(const st_schema *s, int small);
 int st_small_is_null(const st_schema *s, int small, st_num v);
-/* Checks a value for a small column and turns it into what is stored; NULL becomes the default where the column is never NULL. */
+/* Checks a value for a small column and turns it into what is stored; NULL becomes the default
+** where the column is never NULL. */
 int st_small_from_value(const st_schema *s, int small, const st_value *v, st_num *out,
                         st_error *err);
 /* The other way; text (source, tier) points to constants. */
@@ -144,12 +150,13 @@ st_num st_small_unpack(const st_schema *s, int small, const uint8_t *in);
 int st_columns_print(const st_schema *s, st_buf *out, st_error *err);
 int st_columns_parse(const char *text, st_column *out, size_t *n, st_error *err);
 
-/* ------------------------------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 void st_options_default(st_options *o);
 enum { ST_OPT_FIXED = 1 }; /* cannot change after creation */
-/* Sets one option from text; ST_MISUSE names the value and what is allowed, ST_NOTFOUND an unknown name with the known ones. Options that are part of the
-** schema (dim, metric, tokenize, storage) are not set here: ST_MISUSE. */
+/* Sets one option from text; ST_MISUSE names the value and what is allowed, ST_NOTFOUND an unknown
+** name with the known ones. Options that are part of the schema (dim, metric, tokenize, storage)
+** are not set here: ST_MISUSE. */
 int st_options_set(st_options *o, const char *name, const char *value, int creating, st_error *err);
 int st_options_get(const st_schema *s, const st_options *o, const char *name, char *buf, size_t n,
                    st_error *err);

@@ -1,11 +1,15 @@
 /*
- * st_search.c - running a query over a view: filter first, then rank, then hand out rows as they are asked for.
+ * st_search.c - running a query over a view: filter first, then rank, then hand out rows as they
+ * are asked for.
  *
- * MODES     rows      no search part: the filtered rows by position or id (a few rows named by id are looked up, not filtered)
- *           near      vector part, best first: exact neighbours on demand (vec_near), over plane records for the base and vectors for the rest
+ * MODES     rows      no search part: the filtered rows by position or id (a few rows named by id
+ *                     are looked up, not filtered)
+ *           near      vector part, best first: exact neighbours on demand (vec_near), over plane
+ *                     records for the base and vectors for the rest
  *           ranked    everything else: the complete list of hits, ordered as far as it is read
  *
- * Terms on distance, rank and score are looked at as rows come out, so that they, k and the order combine freely.
+ * Terms on distance, rank and score are looked at as rows come out, so that they, k and the order
+ * combine freely.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +17,7 @@
 
 #include <math.h>
 
-/* --------------------------------------------------------------------------------------------------------------- rows */
+/* ----------------------------------------------------------------------------------------- rows */
 
 static int by_id_term(const st_terms *t)
 {
@@ -112,7 +116,7 @@ static int rows_in_order(st_cursor *c, st_error *err)
     return st_from_vec(err, vec_rank_new(hits, (size_t)n, &c->rank), "ordering by id");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- vectors */
+/* -------------------------------------------------------------------------------------- vectors */
 
 static const float *fetch(void *ctx, uint64_t row, float *norm)
 {
@@ -235,9 +239,10 @@ static int distance_hits(st_cursor *c, double sign, vec_hit **out, size_t *n, st
     return ST_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- text */
+/* ----------------------------------------------------------------------------------------- text */
 
-/* The tokens of n slots as an index of their own, for a view that is older than the index that grows with them. */
+/* The tokens of n slots as an index of their own, for a view that is older than the index that
+** grows with them. */
 static int index_slots(st_slot *const *slot, uint64_t n, vec_text **out, st_error *err)
 {
     int rc = vec_text_new(out);
@@ -261,7 +266,8 @@ static size_t run_sources(const st_frozen *f, vec_source *src, const st_textrun 
     return nrun;
 }
 
-/* With the store's lock held where f has overlay rows, because the overlay's index grows when another connection of this process replays the log. */
+/* With the store's lock held where f has overlay rows, because the overlay's index grows when
+** another connection of this process replays the log. */
 static int run_bm25(st_cursor *c, vec_bm25_args *a, vec_source *src, vec_hit **out, size_t *n,
                     st_error *err)
 {
@@ -325,7 +331,7 @@ static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, 
     return rc;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- ranked */
+/* --------------------------------------------------------------------------------------- ranked */
 
 /* Takes hits over. order WORST turns the keys round; ids stay ascending. */
 static int start_ranked(st_cursor *c, vec_hit *hits, size_t n, st_error *err)
@@ -424,7 +430,7 @@ static int start_far(st_cursor *c, st_error *err)
     return start_ranked(c, hits, n, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- opening */
+/* -------------------------------------------------------------------------------------- opening */
 
 static int take_query(st_cursor *c, const st_query *q, st_error *err)
 {
@@ -520,7 +526,7 @@ void st_cursor_close(st_cursor *c)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 static double vector_score(int metric, double distance)
 {

@@ -1,12 +1,17 @@
 /*
- * st_snapshot.c - which commit a connection reads, and the writer's look at the files before it writes.
+ * st_snapshot.c - which commit a connection reads, and the writer's look at the files before it
+ * writes.
  *
- * A statement compares one number in the mapped header page with the one its snapshot was made from. When it differs: read the header, open the root it names if the generation is new, replay the
- * frames up to the committed length, and read the header again: if the generation has moved meanwhile, start over. Readers take no lock, write nothing and settle nothing.
+ * A statement compares one number in the mapped header page with the one its snapshot was made
+ * from. When it differs: read the header, open the root it names if the generation is new, replay
+ * the frames up to the committed length, and read the header again: if the generation has moved
+ * meanwhile, start over. Readers take no lock, write nothing and settle nothing.
  *
- * IN DOUBT  a header with a prepared length names a transaction between its two phases. A reader counts it when its own host's state row, as it now reads it, holds the transaction's id; for a
- *           host without a file when the writer is gone. It looks again at every statement until the header moves. A writer of the same host (holding the host's write lock, so that the row cannot
- *           change) writes the verdict.
+ * IN DOUBT  a header with a prepared length names a transaction between its two phases. A reader
+ *           counts it when its own host's state row, as it now reads it, holds the transaction's
+ *           id; for a host without a file when the writer is gone. It looks again at every
+ *           statement until the header moves. A writer of the same host (holding the host's write
+ *           lock, so that the row cannot change) writes the verdict.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,7 +30,7 @@ int st_header(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------ the superblock */
+/* ------------------------------------------------------------------------------- the superblock */
 
 enum { SB_KNOWN, SB_PENDING, SB_TORN, SB_FOREIGN };
 
@@ -49,7 +54,8 @@ static int read_sb(st_store *s, const st_log_header *h, uint8_t sb[H5_SUPERBLOCK
     return ST_OK;
 }
 
-/* A generation's image: by the superblock in force, or by the file's own when a stranger has changed it. */
+/* A generation's image: by the superblock in force, or by the file's own when a stranger has
+** changed it. */
 static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
@@ -58,7 +64,8 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
     st_error first = {0, ""};
     *out = NULL;
     ST_TRY(read_sb(s, h, sb, &state, err));
-    // A flip that is under way looks foreign until the header names it: the header is read again by the caller.
+    // A flip that is under way looks foreign until the header names it: the header is read again by
+    // the caller.
     int rc = st_image_open(s->file, state == SB_FOREIGN ? sb : h->in_force, s->uuid, s->schema, &im,
                            &first);
     if (rc) {
@@ -76,7 +83,7 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ in doubt */
+/* ------------------------------------------------------------------------------------- in doubt */
 
 int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
                          uint64_t *ino, char *name, size_t n, st_error *err)
@@ -132,7 +139,7 @@ static int counts(st_store *s, const st_log_header *h, const st_host *host, st_e
     return rc ? rc : (uint64_t)txid >= h->prepared_seq;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- readers */
+/* -------------------------------------------------------------------------------------- readers */
 
 /* A store without a log: the file as it stands. */
 static int refresh_file(st_store *s, st_error *err)
@@ -154,7 +161,8 @@ static int refresh_file(st_store *s, st_error *err)
     return rc;
 }
 
-/* Makes s->gen hold all that h says is committed. *moved: the generation changed under us, start over. */
+/* Makes s->gen hold all that h says is committed. *moved: the generation changed under us, start
+** over. */
 static int follow(st_store *s, const st_log_header *h, int *moved, st_error *err)
 {
     st_log_header again;
@@ -192,7 +200,8 @@ static int refresh_log(st_store *s, st_log_header *h, st_error *err)
         ST_TRY(st_header(s, h, err));
         ST_TRY(follow(s, h, &moved, err));
         if (!moved) {
-            // Frames that a power loss took away end the log before the committed length: then the last whole transaction is what there is.
+            // Frames that a power loss took away end the log before the committed length: then the
+            // last whole transaction is what there is.
             s->seq = s->gen->replayed >= h->committed_len ? h->last_seq : s->gen->last_seq;
             s->counter = h->counter;
             s->doubt = h->prepared_len > h->committed_len;
@@ -226,7 +235,8 @@ static void adopt(st_conn *c, uint64_t seq)
     c->seq = seq;
 }
 
-/* With s->lock held on entry and return; it is let go while the host is asked, which may wait for the host's own locks. */
+/* With s->lock held on entry and return; it is let go while the host is asked, which may wait for
+** the host's own locks. */
 static int refresh_doubt(st_conn *c, const st_log_header *h, st_error *err)
 {
     st_store *s = c->store;
@@ -266,7 +276,7 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
     return rc;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- writer */
+/* --------------------------------------------------------------------------------------- writer */
 
 static int write_sb(st_store *s, const uint8_t *sb, st_error *err)
 {
@@ -277,7 +287,8 @@ static int write_sb(st_store *s, const uint8_t *sb, st_error *err)
     return st_store_sync_file(s, err);
 }
 
-/* What a flush that died left: before the flip nothing, in it a torn superblock, after it a header that does not know yet. */
+/* What a flush that died left: before the flip nothing, in it a torn superblock, after it a header
+** that does not know yet. */
 static int mend_flip(st_store *s, st_log_header *h, st_error *err)
 {
     static const uint8_t none[H5_SUPERBLOCK_BYTES];
@@ -307,7 +318,8 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* Behind the committed length there may be whole transactions that end with a commit frame, where a power loss took the newer header. Once an opening. */
+/* Behind the committed length there may be whole transactions that end with a commit frame, where a
+** power loss took the newer header. Once an opening. */
 static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
 {
     uint64_t size = 0, seq = h->last_seq, good_len = h->committed_len, good_seq = h->last_seq;

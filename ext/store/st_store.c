@@ -1,11 +1,13 @@
 /*
  * st_store.c - the registry of open stores, opening and closing, making a new store.
  *
- * A process opens a store once, however many connections use it: locks on open files would otherwise not keep its own connections apart. The registry is keyed by
- * device and inode of the log (of the .h5 where there is none).
+ * A process opens a store once, however many connections use it: locks on open files would
+ * otherwise not keep its own connections apart. The registry is keyed by device and inode of the
+ * log (of the .h5 where there is none).
  *
- * MAKING    log first, under its writer lock: two processes that make the same store at once meet there. Then the .h5 under another name, synced, renamed, the folder
- *           synced, then the log's header. What fails on the way takes away what it made.
+ * MAKING    log first, under its writer lock: two processes that make the same store at once meet
+ *           there. Then the .h5 under another name, synced, renamed, the folder synced, then the
+ *           log's header. What fails on the way takes away what it made.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,7 +24,7 @@ static st_store *registry;
 
 h5_io *(*st_test_wrap_io)(h5_io *inner, const char *path);
 
-/* -------------------------------------------------------------------------------------------------------- small helpers */
+/* -------------------------------------------------------------------------------- small helpers */
 
 static int open_io(const char *path, int flags, h5_io **io, int *fd, st_error *err)
 {
@@ -79,7 +81,7 @@ static int read_superblock(h5_io *io, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error 
                : st_from_h5(err, &h, "the superblock");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- closing */
+/* -------------------------------------------------------------------------------------- closing */
 
 static void store_free(st_store *s)
 {
@@ -126,7 +128,7 @@ static st_store *store_alloc(const char *path)
     return s;
 }
 
-/* --------------------------------------------------------------------------------------------------------- opening, log */
+/* --------------------------------------------------------------------------------- opening, log */
 
 static int attach_log(st_store *s, st_error *err)
 {
@@ -229,7 +231,7 @@ int st_store_make_log(st_store *s, st_error *err)
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------------- opening, store */
+/* ------------------------------------------------------------------------------- opening, store */
 
 static int take_file(st_store *s, h5_io *io, int fd, st_error *err)
 {
@@ -392,7 +394,7 @@ static int make_store(st_store *s, const st_create *create, st_error *err)
     return rc ? rc : attach_log(s, err);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ registry */
+/* ------------------------------------------------------------------------------------- registry */
 
 /* Is path a file that we already have open? */
 static st_store *find_open(const char *path, const char *log_path)
@@ -543,7 +545,8 @@ static void last_flush(st_store *s)
         return;
     }
     if (st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, NULL) == 1) {
-        // Without a host nothing can be decided: a transaction in doubt makes mend fail, and the log simply stays.
+        // Without a host nothing can be decided: a transaction in doubt makes mend fail, and the
+        // log simply stays.
         if (st_log_load(s->page, &h, &e) == ST_OK && st_snapshot_mend(s, NULL, &e) == ST_OK) {
             uint64_t rows;
             st_flush_locked(s, &rows, &e);

@@ -1,9 +1,12 @@
 /*
- * st_store.h - the open store of a process and a host connection's use of it, for the files of ext/store only.
+ * st_store.h - the open store of a process and a host connection's use of it, for the files of
+ * ext/store only.
  *
- * LOCKS     st_store.lock guards the current generation and the writer's place; it is held for memory work, never while waiting for another process.
- *           The writer lock (st_store.writer in this process, ST_LOCK_WRITER among processes) is held from st_begin to the end of the transaction, and by a
- *           flush. Order: writer lock, then st_store.lock, then st_image.lock.
+ * LOCKS     st_store.lock guards the current generation and the writer's place; it is held for
+ *           memory work, never while waiting for another process. The writer lock (st_store.writer
+ *           in this process, ST_LOCK_WRITER among processes) is held from st_begin to the end of
+ *           the transaction, and by a flush. Order: writer lock, then st_store.lock, then
+ *           st_image.lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -47,7 +50,7 @@ typedef struct st_store {
     char flush_error[256];
 } st_store;
 
-/* ---------------------------------------------------------------------------------------------------------- transaction */
+/* ---------------------------------------------------------------------------------- transaction */
 
 enum { ST_OP_PUT, ST_OP_KILL, ST_OP_PATCH, ST_OP_CONFIG };
 
@@ -111,8 +114,8 @@ typedef struct st_frozen {
     st_slot **slot;                           /* nprivate + noverlay */
     uint64_t *live;                           /* bitmap of nrow */
     uint64_t nlive;
-    st_map
-        patched; /* row -> pointer to its small values, where they are not those it was written with */
+    /* row -> pointer to its small values, where they are not those it was written with */
+    st_map patched;
 } st_frozen;
 
 struct st_conn {
@@ -140,7 +143,7 @@ struct st_view {
     st_reader reader;
 };
 
-/* st_store.c ----------------------------------------------------------------------------------------------------------- */
+/* st_store.c ----------------------------------------------------------------------------------- */
 
 int st_store_make_log(
     st_store *s,
@@ -157,13 +160,15 @@ int st_create_check(const st_store *s, const st_create *c, st_error *err);
 /* Schema and options of a new store. */
 int st_create_schema(const st_create *c, st_schema **schema, st_options *o, st_error *err);
 
-/* st_snapshot.c -------------------------------------------------------------------------------------------------------- */
+/* st_snapshot.c -------------------------------------------------------------------------------- */
 
 /* Brings conn's snapshot up to date, unless a view or a transaction holds it. */
 int st_snapshot_refresh(st_conn *c, st_error *err);
-/* The newest generation with all that is committed in it, for a flush; the caller gives the reference back. Needs a log. */
+/* The newest generation with all that is committed in it, for a flush; the caller gives the
+** reference back. Needs a log. */
 int st_snapshot_latest(st_store *s, st_gen **out, st_error *err);
-/* The writer's look at the files, with the writer lock held: mends a torn flip, settles a transaction in doubt, cuts a bad tail. */
+/* The writer's look at the files, with the writer lock held: mends a torn flip, settles a
+** transaction in doubt, cuts a bad tail. */
 int st_snapshot_mend(st_store *s, const st_host *host, st_error *err);
 /* The identity in the prepare frame of a header that has one. name gets the host's file name. */
 int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,

@@ -1,8 +1,9 @@
 /*
  * st_txn.c - a connection's change set: rows written and not yet committed, with undo.
  *
- * Every change is an op on a stack; undoing pops. Private slots keep their numbers for the life of the transaction (a popped one is marked gone), because the
- * text index of the transaction knows them by number.
+ * Every change is an op on a stack; undoing pops. Private slots keep their numbers for the life of
+ * the transaction (a popped one is marked gone), because the text index of the transaction knows
+ * them by number.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +11,7 @@
 
 #include "vec.h"
 
-/* ---------------------------------------------------------------------------------------------------------------- undo */
+/* ----------------------------------------------------------------------------------------- undo */
 
 static void set_entry(st_txn *t, int64_t id, int had, uint64_t entry)
 {
@@ -58,7 +59,8 @@ static void undo_to(st_txn *t, size_t nop)
     }
 }
 
-/* Room for one op, one slot, one patch, and a key in each map, so that what follows cannot fail half-way. */
+/* Room for one op, one slot, one patch, and a key in each map, so that what follows cannot fail
+** half-way. */
 static int room(st_txn *t, int64_t id, uint64_t ref, st_error *err)
 {
     uint64_t v = 0;
@@ -81,7 +83,7 @@ static int room(st_txn *t, int64_t id, uint64_t ref, st_error *err)
     return ST_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- finding */
+/* -------------------------------------------------------------------------------------- finding */
 
 /* The version of id that this transaction sees: 1 and *ref, 0, or negative. */
 static int find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
@@ -112,7 +114,7 @@ int st_exists(st_conn *c, int64_t id, st_error *err)
     return rc < 0 ? rc : rc ? ST_OK : ST_NOTFOUND;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- writing */
+/* -------------------------------------------------------------------------------------- writing */
 
 static void push_kill(st_txn *t, int64_t id, uint64_t ref)
 {
@@ -282,7 +284,8 @@ static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
     return ST_OK;
 }
 
-/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row points into the generation's reader. */
+/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
+** points into the generation's reader. */
 static int heavy_value(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
 {
     const st_slot *slot = NULL;
@@ -382,7 +385,7 @@ int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed,
                  : update_small(c, id, ref, row, changed, err);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- savepoints */
+/* ----------------------------------------------------------------------------------- savepoints */
 
 int st_savepoint(st_conn *c, int n, st_error *err)
 {
@@ -435,7 +438,7 @@ void st_rollback_to(st_conn *c, int n)
     drop_marks(t, n + 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 void st_conn_options(st_conn *c, st_options *out)
 {

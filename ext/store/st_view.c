@@ -1,9 +1,12 @@
 /*
- * st_view.c - what one statement reads: base, overlay and the connection's own changes as one numbered set of rows.
+ * st_view.c - what one statement reads: base, overlay and the connection's own changes as one
+ * numbered set of rows.
  *
- * Rows are numbered base first (0 .. nbase-1, the positions in the file), then the transaction's slots, then the overlay's. The overlay comes last because its text index may meanwhile hold
- * slots of later commits: their numbers lie behind the last row and are left alone. What a view needs of shared, growing arrays is copied when it is made, and kept for further views until
- * something changes.
+ * Rows are numbered base first (0 .. nbase-1, the positions in the file), then the transaction's
+ * slots, then the overlay's. The overlay comes last because its text index may meanwhile hold slots
+ * of later commits: their numbers lie behind the last row and are left alone. What a view needs of
+ * shared, growing arrays is copied when it is made, and kept for further views until something
+ * changes.
  *
  * SPDX-License-Identifier: MIT
  */

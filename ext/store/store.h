@@ -1,24 +1,34 @@
 /*
- * store.h - one memory store: an HDF5 file and its log. The only header of ext/store that ext/sql includes.
+ * store.h - one memory store: an HDF5 file and its log. The only header of ext/store that ext/sql
+ * includes.
  *
- * A store holds rows. A row has a stable 64-bit id and one value a column; the built-in columns are fixed (ST_COL_...), user columns
- * follow. What is committed is in the HDF5 file (the base) or in frames of the log beside it (the overlay); both are read as one.
+ * A store holds rows. A row has a stable 64-bit id and one value a column; the built-in columns are
+ * fixed (ST_COL_...), user columns follow. What is committed is in the HDF5 file (the base) or in
+ * frames of the log beside it (the overlay); both are read as one.
  *
  * WHO IS WHO
- *   st_conn   one host connection's use of one store: its snapshot, its open transaction with undo marks. Several tables of one
- *             host connection over the same store share one st_conn (st_open counts).
- *   st_view   what one statement reads: a consistent set of rows. While a connection holds a view, its further views show the same
- *             commit; each also sees what the connection itself had written when the view was opened.
+ *   st_conn   one host connection's use of one store: its snapshot, its open transaction with undo
+ *             marks. Several tables of one host connection over the same store share one st_conn
+ *             (st_open counts).
+ *   st_view   what one statement reads: a consistent set of rows. While a connection holds a view,
+ *             its further views show the same commit; each also sees what the connection itself had
+ *             written when the view was opened.
  *   st_cursor a running query over a view: rows in order, made on demand.
  *
- * TRANSACTIONS   st_begin (writer lock) .. st_put/st_update/st_delete/st_set_option .. st_prepare (phase one: frames and a prepare frame are in
- *   the log) .. the host writes the returned txid into its own database and commits .. st_commit (phase two: cannot fail) or st_rollback.
- *   After a death between the two, st_host.verdict decides: the transaction counts iff the host's row holds a txid at least as high.
+ * TRANSACTIONS
+ *   st_begin (writer lock) .. st_put/st_update/st_delete/st_set_option .. st_prepare (phase one:
+ *   frames and a prepare frame are in the log) .. the host writes the returned txid into its own
+ *   database and commits .. st_commit (phase two: cannot fail) or st_rollback. After a death between
+ *   the two, st_host.verdict decides: the transaction counts iff the host's row holds a txid at
+ *   least as high.
  *
- * CODES     ST_OK or a negative code; *err then holds one line of text that names the value at fault. The caller adds table and file.
- *           After a failure the store is as it was before the call.
- * MEMORY    through h5_malloc (h5core.h). Values handed out point into the view or conn, as said at each call.
- * THREADS   an st_conn, its views and cursors are used by one thread at a time; different st_conns, also of one store, by any threads.
+ * CODES     ST_OK or a negative code; *err then holds one line of text that names the value at
+ *           fault. The caller adds table and file. After a failure the store is as it was before
+ *           the call.
+ * MEMORY    through h5_malloc (h5core.h). Values handed out point into the view or conn, as said at
+ *           each call.
+ * THREADS   an st_conn, its views and cursors are used by one thread at a time; different st_conns,
+ *           also of one store, by any threads.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* -------------------------------------------------------------------------------------------------------------- errors */
+/* --------------------------------------------------------------------------------------- errors */
 
 enum {
     ST_OK = 0,
@@ -41,15 +51,17 @@ enum {
     ST_MISUSE = -7,      /* a value the caller gave is wrong; text names it */
     ST_LIMIT = -8,       /* a named limit */
     ST_BUSY = -9,        /* another writer holds the store; the wait is over */
-    ST_BUSY_SNAPSHOT =
-        -10, /* this connection reads from a snapshot that is no longer the newest: a write on it would lose one */
+    /* this connection reads from a snapshot that is no longer the newest: a write on it would lose
+    ** one */
+    ST_BUSY_SNAPSHOT = -10,
     ST_STOPPED = -11,  /* the stop callback said so */
     ST_EXISTS = -12,   /* a row with this id is there */
     ST_READONLY = -13, /* file, folder or connection is read-only */
     ST_NOT_A_STORE =
         -14, /* a file that is no HDF5 file, or an HDF5 file that is no store; untouched */
-    ST_DOUBT =
-        -15, /* the last transaction belongs to another host database, which must be opened first; text names it */
+    /* the last transaction belongs to another host database, which must be opened first; text names
+    ** it */
+    ST_DOUBT = -15,
     ST_LOCKED = -16 /* this connection has uncommitted rows: not now */
 };
 
@@ -58,7 +70,7 @@ typedef struct st_error {
     char text[480];
 } st_error;
 
-/* -------------------------------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------- values */
 
 enum { ST_NULL = 0, ST_INT = 1, ST_REAL = 2, ST_TEXT = 3, ST_BLOB = 4 };
 
@@ -107,15 +119,17 @@ typedef struct st_column {
 const char *st_column_name(int col);
 int st_column_type(int col);
 
-/* -------------------------------------------------------------------------------------------------------- opening a store */
+/* ------------------------------------------------------------------------------ opening a store */
 
-/* What the host database offers; one per host connection and kept alive by it as long as a st_conn lives. Two st_open calls
-** with the same st_host pointer on one store give the same st_conn. */
+/* What the host database offers; one per host connection and kept alive by it as long as a st_conn
+** lives. Two st_open calls with the same st_host pointer on one store give the same st_conn. */
 typedef struct st_host {
     void *ctx;
-    /* The transaction id in the host's state row with this uuid, as this connection now reads it. ST_NOTFOUND when the host has no such row. */
+    /* The transaction id in the host's state row with this uuid, as this connection now reads it.
+    ** ST_NOTFOUND when the host has no such row. */
     int (*verdict)(void *ctx, const uint8_t uuid[16], int64_t *txid, st_error *err);
-    /* Nonzero: stop what you are doing (asked about every millisecond in long scans). NULL: never. */
+    /* Nonzero: stop what you are doing (asked about every millisecond in long scans). NULL:
+    ** never. */
     int (*stop)(void *ctx);
 } st_host;
 
@@ -124,33 +138,39 @@ typedef struct st_option {
     const char *value;
 } st_option;
 
-/* What CREATE says. On an existing store dim, metric, tokenizer and columns may be absent and must else agree. */
+/* What CREATE says. On an existing store dim, metric, tokenizer and columns may be absent and must
+** else agree. */
 typedef struct st_create {
     int64_t dim; /* 0 = not given */
-    const st_option *
-        options; /* every other option given, by the names of st_option_names; set once, at creation; on an existing store: as said at each name */
+    /* every other option given, by the names of st_option_names; set once, at creation; on an
+    ** existing store: as said at each name */
+    const st_option *options;
     size_t noption;
     const st_column *columns; /* user columns */
     size_t ncolumn;
     const char
         *tokenizer; /* specification; NULL = not given (a new store gets the default below) */
-    const char *
-        fingerprint; /* of the tokenizer that the creating connection has for that specification; required for a new store */
+    /* of the tokenizer that the creating connection has for that specification; required for a new
+    ** store */
+    const char *fingerprint;
 } st_create;
 
 #define ST_DEFAULT_TOKENIZER "porter unicode61 remove_diacritics 2"
 
 enum {
-    ST_OPEN_CREATE = 1,  /* make the store when there is none */
-    ST_OPEN_READONLY = 2 /* never write, take no writer lock; with CREATE: check what create says, make nothing */
+    ST_OPEN_CREATE = 1, /* make the store when there is none */
+    /* never write, take no writer lock; with CREATE: check what create says, make nothing */
+    ST_OPEN_READONLY = 2
 };
 
 typedef struct st_conn st_conn;
 
-/* Opens the store at path (absolute, or relative to the working folder), replaying and mending as needed. create is read with ST_OPEN_CREATE only. */
+/* Opens the store at path (absolute, or relative to the working folder), replaying and mending as
+** needed. create is read with ST_OPEN_CREATE only. */
 int st_open(const char *path, int flags, const st_create *create, const st_host *host,
             st_conn **out, st_error *err);
-/* Ends one use. The last one of a connection rolls back what is open. The last connection of all processes flushes, if nothing stands in the way. */
+/* Ends one use. The last one of a connection rolls back what is open. The last connection of all
+** processes flushes, if nothing stands in the way. */
 void st_close(st_conn *c);
 
 typedef struct st_info {
@@ -170,7 +190,7 @@ const st_info *st_conn_info(const st_conn *c);
 /* Total number of columns: ST_COL_USER + user columns. */
 int st_conn_columns(const st_conn *c);
 
-/* ---------------------------------------------------------------------------------------------------------- transactions */
+/* --------------------------------------------------------------------------------- transactions */
 
 /* Who decides about a transaction: the state row of the host table that wrote first. */
 typedef struct st_identity {
@@ -179,30 +199,37 @@ typedef struct st_identity {
     const char *host;  /* the host file's name, for messages; may be NULL */
 } st_identity;
 
-/* Takes the writer lock, waiting up to timeout_ms, and fixes the snapshot. Decides what is in doubt first (the caller holds the host's
-** write lock). In a transaction already: ST_OK and nothing changes (the first identity stays). */
+/* Takes the writer lock, waiting up to timeout_ms, and fixes the snapshot. Decides what is in doubt
+** first (the caller holds the host's write lock). In a transaction already: ST_OK and nothing
+** changes (the first identity stays). */
 int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err);
 int st_in_transaction(const st_conn *c); /* 1 from st_begin to st_commit/st_rollback */
 int st_has_changes(const st_conn *c);    /* 1 when the open transaction has changed something */
 
-/* Undo marks, numbered as SQLite numbers savepoints. Mark n is set by the first st_savepoint(n) since n was released or passed. Rolling back to a mark never set, or to -1,
-** undoes everything. Without a transaction these do nothing. */
+/* Undo marks, numbered as SQLite numbers savepoints. Mark n is set by the first st_savepoint(n)
+** since n was released or passed. Rolling back to a mark never set, or to -1, undoes everything.
+** Without a transaction these do nothing. */
 int st_savepoint(st_conn *c, int n, st_error *err);
 void st_release(st_conn *c, int n);
 void st_rollback_to(st_conn *c, int n);
 
-/* A row to write. values: one per column, canonical types as listed at ST_COL_ (INT is accepted for REAL; tier and source as text; NULL takes the default where a
-** column is never NULL); checked: types, dim, finite vectors, ranges. tokens: content's token stream (vec.h); needed when content is not NULL. */
+/* A row to write. values: one per column, canonical types as listed at ST_COL_ (INT is accepted for
+** REAL; tier and source as text; NULL takes the default where a column is never NULL); checked:
+** types, dim, finite vectors, ranges. tokens: content's token stream (vec.h); needed when content
+** is not NULL. */
 typedef struct st_row {
     const st_value *values;
     const uint8_t *tokens;
     size_t ntokens;
 } st_row;
 
-/* Adds a row. values[ST_COL_ID] NULL: the next id is assigned. *id the row's id. ST_EXISTS, with nothing changed, when the id is taken. */
+/* Adds a row. values[ST_COL_ID] NULL: the next id is assigned. *id the row's id. ST_EXISTS, with
+** nothing changed, when the id is taken. */
 int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err);
-/* Changes row id to the given values; all columns are given, changed[col] says which differ (values of others are not read). tokens are needed when
-** any changed column is heavy (st_column_heavy) and the row's content, old or new, is not NULL. A changed ST_COL_ID moves the row: ST_EXISTS when the new id is taken. */
+/* Changes row id to the given values; all columns are given, changed[col] says which differ (values
+** of others are not read). tokens are needed when any changed column is heavy (st_column_heavy) and
+** the row's content, old or new, is not NULL. A changed ST_COL_ID moves the row: ST_EXISTS when the
+** new id is taken. */
 int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err);
 int st_column_heavy(const st_conn *c,
                     int col); /* 1: changing it writes a new row; 0: it is changed in place */
@@ -210,41 +237,48 @@ int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there 
 /* Is this id there, as this connection sees it inside its transaction? ST_OK or ST_NOTFOUND. */
 int st_exists(st_conn *c, int64_t id, st_error *err);
 
-/* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. *txid: what the host must write into the state row of *owner (uuid of the row, from
-** st_begin) within the transaction that it is about to commit; 0 when there is nothing to write (no changes, no transaction, a host without a file). May be called again, with more
-** changes, when the host could not commit. */
+/* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. *txid:
+** what the host must write into the state row of *owner (uuid of the row, from st_begin) within the
+** transaction that it is about to commit; 0 when there is nothing to write (no changes, no
+** transaction, a host without a file). May be called again, with more changes, when the host could
+** not commit. */
 int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err);
-/* Phase two; cannot fail. Folds the log into the file when it has passed autoflush (a failure of that is only kept for st_stats). */
+/* Phase two; cannot fail. Folds the log into the file when it has passed autoflush (a failure of
+** that is only kept for st_stats). */
 void st_commit(st_conn *c);
 void st_rollback(st_conn *c);
 
-/* Writes the verdict on a transaction in doubt whose identity is uuid, before its state row goes away. Does nothing when there is none. */
+/* Writes the verdict on a transaction in doubt whose identity is uuid, before its state row goes
+** away. Does nothing when there is none. */
 int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err);
 
-/* ---------------------------------------------------------------------------------------------------------------- options */
+/* -------------------------------------------------------------------------------------- options */
 
 /* All option names, NULL at the end. */
 const char *const *st_option_names(void);
 /* The value an option has for this connection (uncommitted changes included), as text into buf. */
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err);
-/* Checks value (ST_MISUSE names it and what is allowed; dim, metric, tokenize, storage cannot change) and changes the option inside the open transaction. */
+/* Checks value (ST_MISUSE names it and what is allowed; dim, metric, tokenize, storage cannot
+** change) and changes the option inside the open transaction. */
 int st_set_option(st_conn *c, const char *name, const char *value, st_error *err);
 
-/* ---------------------------------------------------------------------------------------------------------------- reading */
+/* -------------------------------------------------------------------------------------- reading */
 
 typedef struct st_view st_view;
 
 /* Opens a view; may read the log or reopen the file when others have written. */
 int st_view_open(st_conn *c, st_view **out, st_error *err);
 void st_view_close(st_view *v); /* after its cursors; also fine after rollback of what it shows */
-/* One column of a row. row comes from a cursor or st_view_find. *out points into the view until the next call for the same column or st_view_close. */
+/* One column of a row. row comes from a cursor or st_view_find. *out points into the view until the
+** next call for the same column or st_view_close. */
 int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *err);
 /* The row with this id; ST_NOTFOUND. */
 int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err);
 uint64_t st_view_count(const st_view *v); /* visible rows */
 
-/* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for text and blobs. Comparing a number column with text, or text with a number, is
-** settled by the caller (never handed down). NULL values never satisfy any but ISNULL. */
+/* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for
+** text and blobs. Comparing a number column with text, or text with a number, is settled by the
+** caller (never handed down). NULL values never satisfy any but ISNULL. */
 enum { ST_EQ = 1, ST_NE, ST_LT, ST_LE, ST_GT, ST_GE, ST_IN, ST_ISNULL, ST_NOTNULL, ST_NEVER };
 typedef struct st_term {
     int col;
@@ -263,8 +297,8 @@ enum {
 }; /* scans only */
 
 typedef struct st_query {
-    const st_term *
-        terms; /* AND-ed; also on ST_COL_DISTANCE, _RANK, _SCORE of a search (a part not asked for is NULL) */
+    /* AND-ed; also on ST_COL_DISTANCE, _RANK, _SCORE of a search (a part not asked for is NULL) */
+    const st_term *terms;
     size_t nterm;
     const float *vector;   /* dim values, finite (checked), or NULL: no vector part */
     const uint8_t *tokens; /* token stream of the text part; see has_text */
@@ -273,12 +307,14 @@ typedef struct st_query {
     int order;     /* ST_ORDER_ */
     int64_t k;     /* at most so many rows, the best ones, after terms; -1 = all */
     uint64_t hint; /* how many rows will likely be read; 0 = unknown; never changes the result */
-    int has_as_of; /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
+    /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
+    int has_as_of;
     double as_of;
     double vector_weight, text_weight, rrf_k; /* fusion; from the query or the options */
 } st_query;
 
-/* score: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip; both: sum of weight / (rrf_k + position) over the full rankings. */
+/* score: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip; both: sum of
+** weight / (rrf_k + position) over the full rankings. */
 typedef struct st_cursor st_cursor;
 int st_search(st_view *v, const st_query *q, st_cursor **out,
               st_error *err); /* q and what it points to may go away afterwards */
@@ -290,9 +326,10 @@ double st_cursor_rank(const st_cursor *c);     /* NaN likewise */
 double st_cursor_score(const st_cursor *c);    /* NaN without a search part */
 void st_cursor_close(st_cursor *c);
 
-/* ------------------------------------------------------------------------------------------------------------ maintenance */
+/* ---------------------------------------------------------------------------------- maintenance */
 
-/* Folds the log into the HDF5 file. *rows: row versions folded. ST_LOCKED with uncommitted changes here. */
+/* Folds the log into the HDF5 file. *rows: row versions folded. ST_LOCKED with uncommitted changes
+** here. */
 int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
 typedef struct st_stats {

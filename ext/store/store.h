@@ -18,9 +18,9 @@
  * TRANSACTIONS
  *   st_begin (writer lock) .. st_put/st_update/st_delete/st_set_option .. st_prepare (phase one:
  *   frames and a prepare frame are in the log) .. the host writes the returned txid into its own
- *   database and commits .. st_commit (phase two: cannot fail) or st_rollback. After a death between
- *   the two, st_host.verdict decides: the transaction counts iff the host's row holds a txid at
- *   least as high.
+ *   database and commits .. st_commit (phase two: cannot fail) or st_rollback. After a death
+ *   between the two, st_host.verdict decides: the transaction counts iff the host's row holds a
+ *   txid at least as high.
  *
  * CODES     ST_OK or a negative code; *err then holds one line of text that names the value at
  *           fault. The caller adds table and file. After a failure the store is as it was before

@@ -141,7 +141,8 @@ int sql_plan_next_arg(const char **at, sql_arg *out)
 
 static int twice(plan *p, const char *what)
 {
-    return sql_fail(p->t, SQLITE_ERROR, "two %s queries in one WHERE", what);
+    return sql_fail(p->t, SQLITE_ERROR, "two MATCH on the %s part in one WHERE; one is possible",
+                    what);
 }
 
 static int take_match(plan *p, int i, int hidden, int col)

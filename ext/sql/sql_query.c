@@ -35,13 +35,13 @@ int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
         }
     } else if (type == SQLITE_BLOB) {
         size_t n = (size_t)sqlite3_value_bytes(v);
-        count = n / 4;
-        if (n % 4 != 0) {
+        count = dim;
+        if (n == dim * 4) {
+            sql_floats_load(sqlite3_value_blob(v), dim, x);
+        } else {
             rc = sql_fail(t, SQLITE_ERROR,
                           "the query vector has %lld bytes, expected %lld (dim %lld)", (long long)n,
                           (long long)dim * 4, (long long)dim);
-        } else if (count == dim) {
-            sql_floats_load(sqlite3_value_blob(v), dim, x);
         }
     } else {
         rc = sql_fail(

@@ -68,7 +68,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(U
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: libs $(if $(OBJ_sql),$(MODULE))
+all: libs $(MODULE)
 libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
 units: $(UNITS) $(TOOLS)

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -32,6 +33,29 @@ def same_as_expected(result):
     assert out.splitlines() == (HERE / "expected.txt").read_text(encoding="utf-8").splitlines()
 
 
+def runs(node, package):
+    """Whether the package answers a query."""
+    script = "new (require(process.argv[1]))(':memory:').prepare('SELECT 1').get()"
+    return run([node, "-e", script, str(package)], HERE)[0] == 0
+
+
+def install(node, npm, home):
+    """Installs into a folder aside and renames it to `home`, so that no run sees half of one."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent) as aside:
+        prefix = pathlib.Path(node).resolve().parent.parent
+        headers = {"npm_config_nodedir": str(prefix)} if (prefix / "include/node/node.h").is_file() else {}
+        command = [npm, "install", "--no-audit", "--no-fund", "--prefix", f"{aside}/new", PACKAGE]
+        pathlib.Path(aside, "new").mkdir()
+        code, out, err = run(command, aside, timeout=900, **headers)
+        if code != 0:
+            pytest.skip(f"npm cannot install {PACKAGE}: {(err or out).strip().splitlines()[-1:]}")
+        if not runs(node, pathlib.Path(aside, "new", "node_modules", "better-sqlite3")):
+            pytest.skip(f"{PACKAGE} is installed and does not run: its binary could not be built")
+        shutil.rmtree(home, ignore_errors=True)
+        os.rename(f"{aside}/new", home)
+
+
 @pytest.fixture(scope="module")
 def better_sqlite3(root):
     """Folder of the installed package, after it has run one query."""
@@ -44,20 +68,10 @@ def better_sqlite3(root):
         pytest.skip(f"better-sqlite3 12 needs Node {NODE_MAJOR}, this is {version}")
     if os.environ.get("H5MEM_SAN"):
         pytest.skip("a sanitized module needs its runtime preloaded, which Node does not stand")
-    folder = root / ".build" / "clients" / f"node-{match.group(1)}"
-    package = folder / "node_modules" / "better-sqlite3"
-    probe = [node, "-e", "new (require(process.argv[1]))(':memory:').prepare('SELECT 1').get()", str(package)]
-    if run(probe, root)[0] != 0:
-        folder.mkdir(parents=True, exist_ok=True)
-        prefix = pathlib.Path(node).resolve().parent.parent
-        headers = {"npm_config_nodedir": str(prefix)} if (prefix / "include/node/node.h").is_file() else {}
-        code, out, err = run([npm, "install", "--no-audit", "--no-fund", "--prefix", str(folder), PACKAGE],
-                             folder, timeout=900, **headers)
-        if code != 0:
-            pytest.skip(f"npm cannot install {PACKAGE}: {(err or out).strip().splitlines()[-1:]}")
-        code, out, err = run(probe, root)
-        if code != 0:
-            pytest.skip(f"{PACKAGE} is installed and does not run: {err.strip().splitlines()[-1:]}")
+    home = root / ".build" / "clients" / f"node-{match.group(1)}"
+    package = home / "node_modules" / "better-sqlite3"
+    if not runs(node, package):
+        install(node, npm, home)
     return package
 
 

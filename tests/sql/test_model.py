@@ -48,7 +48,7 @@ def some_row(rng, row_id):
         "tags": rng.choice([None, "a", "a,b", "b,c", "trip"]),
         "source": rng.choice([None, "user", "assistant", "tool"]),
         "tier": rng.choice(["working", "episodic", "semantic"]),
-        "importance": rng.choice([None, 0.0, 0.25, 0.5, 1.0, rng.random()]),
+        "importance": rng.choice([0.0, 0.25, 0.5, 1.0, rng.random()]),  # NULL means the default
         "user_id": rng.choice([None, "", "u1", "u2", "U1", "12", "12.0"]),
         "priority": rng.choice([None, 0, 1, -1, 12, 2**53 + 1, -(2**62), rng.randint(-5, 5)]),
         "weight": rng.choice([None, 0.0, 1.0, 12.0, -2.5, 1e300, rng.random()]),
@@ -343,6 +343,12 @@ def test_real_vectors(connect, in_tmp):
 # ---- words, and both
 
 
+# Conditions that SQL.md promises to hand down.
+PUSHED = ["session = 's-1'", "session IN ('s-1', 's-2') AND timestamp >= 0", "user_id IS NULL", "priority > 0",
+          "timestamp BETWEEN 0 AND 30", "tier = 'working' AND id > 100", "source IS NOT NULL", "weight <= 1.0",
+          "id IN (3, 6, 9, 12, 3001, 3002)"]
+
+
 def word_query(rng):
     """Different words, so that every reading of a repeated word gives the same sum."""
     stems = {"rains": "rain", "cats": "cat", "trains": "train", "soups": "soup", "running": "run"}
@@ -390,6 +396,7 @@ def test_words(connect, in_tmp, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_both(connect, in_tmp, seed):
+    """Each part alone is that of naive.py; together they are the fusion of the two, to the last place."""
     pair = Pair(connect, seed, options=", metric=l2")
     pair.fill(120)
     pair.con.execute("SELECT h5mem_flush('memory')").fetchall()
@@ -400,11 +407,19 @@ def test_both(connect, in_tmp, seed):
     index = naive.Bm25(pair.read("content"))
     for number in range(40):
         query, words = some_vector(rng), word_query(rng)
-        where = condition(rng, 1) if number % 2 else "1"
+        where = rng.choice(PUSHED) if number % 3 else "1"
         only = pair.ids(where)
-        near, text = naive.nearest("l2", vectors, query, only), index.search(words, only)
-        truth = naive.fuse(near, text)
         what = f"seed {seed}: {query.tolist()} and {words!r} WHERE {where}"
+        near = vector_rows(pair, "l2", query, where)
+        text = pair.con.execute(f"SELECT id, score FROM memory WHERE content MATCH ? AND {where} ORDER BY score DESC",
+                                (words,)).fetchall()
+        same_order(near, naive.nearest("l2", vectors, query, only), what)
+        same_order(text, index.search(words, only), what)
+        truth = naive.fuse(near, text)
+        if number % 2:  # a condition that SQLite keeps: places are counted before it
+            where += " AND NOT (id % 3 = 0 AND length(content) > 20)"
+            kept = pair.ids(where)
+            truth, near, text = ([row for row in part if row[0] in kept] for part in (truth, near, text))
         ours = pair.con.execute(
             "SELECT id, score, distance, rank FROM memory WHERE embedding MATCH ? AND content MATCH ?"
             f" AND {where} ORDER BY score DESC", (query.tobytes(), words)).fetchall()

@@ -5,7 +5,7 @@
  * one-element arrays.
  *
  * ERRORS   H5_NOTFOUND; H5_FORMAT another class, more than one element, a value that does not fit;
- *          H5_UNSUPPORTED a type beyond the first floor
+ *          H5_UNSUPPORTED a type that is not read here
  * TESTS    t_h5_object.c
  *
  * SPDX-License-Identifier: MIT

@@ -108,24 +108,11 @@ int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const 
     return H5_OK;
 }
 
-static int is_raw(const h5_pipeline *p, uint32_t mask)
-{
-    for (int i = 0; i < p->n; i++)
-        if (!(mask >> i & 1))
-            return 0;
-    return 1;
-}
-
 int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, h5_error *err)
 {
     const h5_dataset_info *info = &r->o->info;
-    if (is_raw(&info->pipeline, c->mask)) {
-        if (c->size != info->size)
-            return h5_fail(err, H5_FORMAT, c->addr,
-                           "chunk of %" PRIu64 " bytes has %" PRIu64 " stored", info->size,
-                           c->size);
+    if (h5_pipeline_is_raw(&info->pipeline, c->mask))
         return h5_read_raw(r, c->addr, runs, dst, "chunk", err);
-    }
     if (info->size > H5_DECODE_BYTES_MAX)
         return h5_fail(err, H5_LIMIT, c->addr,
                        "filtered chunk of %" PRIu64 " bytes, H5_DECODE_BYTES_MAX = %llu",

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "h5_farray.h"
+#include "h5_filter.h"
 
 int h5_grid_of(const h5_dataset_info *d, h5_grid *out, h5_error *err)
 {
@@ -137,6 +138,9 @@ int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
         c.mask = (1u << d->pipeline.n) - 1;
         c.size = d->size;
     }
+    if (h5_pipeline_is_raw(&d->pipeline, c.mask) && c.size != d->size)
+        return h5_fail(err, H5_FORMAT, c.addr, "chunk of %" PRIu64 " bytes has %" PRIu64 " stored",
+                       d->size, c.size);
     H5_TRY(h5_file_inside(ix->f, c.addr, c.size, "chunk", err));
     *out = c;
     return H5_OK;

@@ -57,7 +57,8 @@ struct h5_cidx_row {
 /* H5_UNSUPPORTED names the index; H5_MISUSE when the object is not a chunked dataset. Close it
 ** after a failure too. */
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err);
-/* The chunk in one slot; its address and size were checked against the file. */
+/* The chunk in one slot. It lies inside the file; one without any filter applied is a whole chunk.
+** */
 int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err);
 void h5_cidx_close(h5_cidx *ix);
 

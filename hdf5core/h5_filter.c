@@ -114,6 +114,14 @@ done:
     return rc;
 }
 
+int h5_pipeline_is_raw(const h5_pipeline *p, uint32_t mask)
+{
+    for (int i = 0; i < p->n; i++)
+        if (!(mask >> i & 1))
+            return 0;
+    return 1;
+}
+
 uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n)
 {
     for (int i = p->n; i-- > 0;) {

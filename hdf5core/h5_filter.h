@@ -38,6 +38,9 @@ const h5_filter_row *h5_filter_find(uint16_t id);
 ** or H5_MISUSE. */
 int h5_pipeline_check(const h5_pipeline *p, h5_error *err);
 
+/* 1 when every filter of p is left out by mask. */
+int h5_pipeline_is_raw(const h5_pipeline *p, uint32_t mask);
+
 /* The most bytes that n stored bytes can decode into under mask; UINT64_MAX when that is unknown.
 ** */
 uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n);

@@ -70,7 +70,7 @@ int h5_space_parse(h5_cur *c, uint64_t addr, int *rank, uint64_t *dims, uint64_t
                    uint64_t *nelem, h5_error *err);
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims);
 
-/* A datatype. For one that is not of the first floor H5_UNSUPPORTED names it; class and size are
+/* A datatype. For one that is not read here H5_UNSUPPORTED names it; class and size are
 ** then set all the same. */
 int h5_type_parse(h5_cur *c, uint64_t addr, h5_type *out, h5_error *err);
 /* H5_MISUSE when the type cannot be written. */

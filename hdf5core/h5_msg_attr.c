@@ -11,7 +11,7 @@
  *                   name index 8 | order index 8 (bit 1). A defined heap address means that there
  *                   are attributes in the heap ("dense").
  *
- * An attribute of a type or shape beyond the first floor is listed all the same, with class
+ * An attribute of a type or shape that is not read here is listed all the same, with class
  * H5_CLASS_OTHER and no data.
  *
  * ERRORS   H5_FORMAT; H5_UNSUPPORTED dense attributes

@@ -11,7 +11,7 @@
  *   8  .. integers: bit offset 2 | precision 2
  *         floats:   bit offset 2 | precision 2 | exponent place 1, bits 1 | mantissa place 1, bits
  *                 1 | exponent bias 4
- *   Only whole-width integers and IEEE single and double are of the first floor.
+ *   Only whole-width integers and IEEE single and double are read and written.
  *
  * ERRORS   H5_FORMAT; H5_UNSUPPORTED names the class
  * TESTS    t_h5_msg.c

@@ -1,6 +1,5 @@
 /*
- * h5core.h - read and write HDF5 files without libhdf5. The only header of hdf5core that others
- * include.
+ * h5core.h - read and write HDF5 files without libhdf5; the only header that others include
  *
  * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group or
  * dataset with links and attributes), chunk tables and reads of datasets of fixed-width numbers,
@@ -16,9 +15,10 @@
  *           harmless value (NULL, 0) after a failure. The text in h5_error names structure, field,
  *           value and file offset.
  * MEMORY    through h5_malloc/h5_free below; what a function hands over says who frees it.
- * THREADS   an h5_io, h5_file, h5_object or h5_writer is used by one thread at a time, except that
- *           h5_object and h5_chunk arrays are immutable once opened and may be read by many. There
- *           is no global state but the allocator hook.
+ * THREADS   an h5_io or h5_writer is used by one thread at a time. h5_file, h5_object and chunk
+ *           tables never change once opened: many threads may read through them at once where the
+ *           read of their io allows it, as those of h5_io_file and h5_io_memory do while nobody
+ *           writes. There is no global state but the allocator hook.
  * HOSTILE   every byte of a file is untrusted: lengths and offsets are checked against the file
  *           size and against the limits of h5_limits.h before use; exceeding a limit is H5_LIMIT
  *           and names it.
@@ -92,10 +92,10 @@ void h5_free(void *p);
 
 /* ------------------------------------------------------------------------------------------ I/O */
 
-/* Bytes of one file. An implementation embeds this struct as its first member. Offsets and sizes in
-** bytes. */
 #define H5_MAP_ALIGN 65536u /* mappings start at multiples of this: the largest page size in use */
 
+/* Bytes of one file. An implementation embeds this struct as its first member. Offsets and sizes in
+** bytes. */
 typedef struct h5_io h5_io;
 struct h5_io {
     /* The file's present size. */
@@ -108,8 +108,8 @@ struct h5_io {
     int (*sync)(h5_io *io, h5_error *err);
     /* Sets the file's size. */
     int (*truncate)(h5_io *io, uint64_t size, h5_error *err);
-    /* Read-only view of n bytes from off (a multiple of 64 KiB), valid until unmap, also after
-    ** close of nothing else; writes through the same file show in it. n > 0 and inside the file. */
+    /* Read-only view of n > 0 bytes inside the file from off, a multiple of H5_MAP_ALIGN; anything
+    ** else is H5_MISUSE. Valid until unmap; later writes to these bytes show in it. */
     int (*map)(h5_io *io, uint64_t off, size_t n, const void **out, h5_error *err);
     void (*unmap)(h5_io *io, const void *p, size_t n);
     void (*close)(h5_io *io); /* frees io; mappings must be gone */
@@ -122,8 +122,8 @@ enum {
     H5_IO_EXCL = 4    /* with CREATE: fail when it is there (os_errno EEXIST) */
 };
 
-/* Opens a regular file (anything else is H5_IO with a text that says so; never follows into a
-** device or a FIFO, never blocks, close-on-exec). The caller closes it with io->close. */
+/* Opens a regular file, close-on-exec, without ever blocking. Anything else (folder, device, FIFO)
+** is H5_IO with a text that says so. The caller closes it with io->close. */
 int h5_io_file(const char *path, int flags, h5_io **out, h5_error *err);
 
 /* The descriptor behind an io made by h5_io_file (for locks and fstat), -1 for any other. Owned by
@@ -144,11 +144,12 @@ enum { /* h5_type.cls, the specification's class numbers */
        H5_CLASS_INTEGER = 0,
        H5_CLASS_FLOAT = 1,
        H5_CLASS_STRING = 3, /* fixed length */
-       H5_CLASS_OTHER = 255 /* of an attribute whose type or shape is beyond the first floor */
+       H5_CLASS_OTHER = 255 /* of an attribute whose type or shape is not read here */
 };
 
-/* A datatype of the first floor: integers of 1, 2, 4, 8 bytes, IEEE floats of 4 and 8, fixed
-** strings; either byte order. */
+/* A datatype: integers of 1, 2, 4, 8 bytes and IEEE floats of 4 and 8, in either byte order, and
+** fixed strings. For a dataset of any other type cls is the specification's class number and size
+** its element size. */
 typedef struct h5_type {
     uint8_t cls;        /* H5_CLASS_ */
     uint8_t is_signed;  /* integers */
@@ -180,15 +181,16 @@ typedef struct h5_pipeline {
     h5_filter filter[H5_FILTERS_MAX];
 } h5_pipeline;
 
-/* Encodes n bytes through all filters. *out is owned by the caller (h5_free). An optional filter
-** that cannot shrink its input is left out and its bit set in *mask (bit i = filter i skipped), as
-** libhdf5 does. */
+/* Encodes n bytes through all filters. *out is owned by the caller (h5_free). An optional deflate
+** or zstd that does not shrink its input is left out and its bit set in *mask (bit i = filter i
+** left out), as libhdf5 does. H5_UNSUPPORTED names a filter that is not here, H5_MISUSE a bad
+** level. */
 int h5_pipeline_encode(const h5_pipeline *p, const void *in, size_t n, void **out, size_t *out_n,
                        uint32_t *mask, h5_error *err);
 
 /* Decodes n stored bytes into exactly out_n bytes at out, leaving out the filters whose bit is set
-** in mask. Anything but exactly out_n bytes is H5_FORMAT. Never allocates more than a small
-** multiple of out_n. */
+** in mask. Anything but exactly out_n bytes is H5_FORMAT. Never allocates more than twice out_n and
+** what zlib and zstd need for themselves. */
 int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size_t n, void *out,
                        size_t out_n, h5_error *err);
 
@@ -204,7 +206,7 @@ const char *h5_zstd_version(void);
 typedef struct h5_chunk {
     uint64_t addr;
     uint64_t size; /* stored bytes */
-    uint32_t mask; /* filters skipped */
+    uint32_t mask; /* bit i: filter i of the pipeline was left out */
 } h5_chunk;
 
 enum { H5_KIND_GROUP = 1, H5_KIND_DATASET = 2 };
@@ -221,15 +223,16 @@ typedef struct h5_dataset_info {
     uint64_t size; /* contiguous: bytes stored; chunked: bytes of one whole chunk */
     uint32_t chunk[H5_RANK_MAX]; /* chunked: elements a dimension */
     h5_pipeline pipeline;
-    uint8_t fill[16]; /* one element, in the file's byte order; zeros when none is set */
+    uint8_t fill[16]; /* one element of up to 16 bytes, in the file's byte order; else zeros */
 } h5_dataset_info;
 
 typedef struct h5_link {
     const char *name; /* UTF-8, NUL-terminated; owned by the h5_object */
-    uint64_t addr;    /* of the object header of a hard link */
+    uint64_t addr;    /* of the object's header; H5_UNDEF for a soft, external or user's link */
 } h5_link;
 
-/* An attribute. Owned by the h5_object. */
+/* An attribute. Owned by the h5_object. One whose type or shape is not read here is listed with
+** cls H5_CLASS_OTHER and no data. */
 typedef struct h5_attr {
     const char *name;
     h5_type type;
@@ -243,7 +246,7 @@ typedef struct h5_file h5_file;
 typedef struct h5_object h5_object;
 
 /* Reads the superblock (versions 2 and 3) at offset 0. io stays the caller's and must outlive the
-** file. */
+** file. A file shorter than its superblock says is H5_FORMAT. */
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err);
 /* The same from 48 superblock bytes the caller holds, whatever stands in the file. */
 int h5_file_open_at(h5_io *io, const uint8_t superblock[48], h5_file **out, h5_error *err);
@@ -252,30 +255,34 @@ uint64_t h5_file_root(const h5_file *f); /* address of the root group's header *
 uint64_t h5_file_eof(const h5_file *f);  /* the superblock's end-of-file address */
 
 /* Parses one object header (version 2) with all its links and attributes. The caller closes it; it
-** may outlive neither file nor io. */
+** may outlive neither file nor io. H5_UNSUPPORTED when links or attributes could not be listed in
+** full. A dataset whose values cannot be read opens; reading them says why. */
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err);
 /* The same by path from the root: "/a/b"; "/" is the root. H5_NOTFOUND names the member that is
-** missing. */
+** missing, H5_UNSUPPORTED one that is not a hard link. */
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err);
 void h5_object_close(h5_object *o);
 int h5_object_kind(const h5_object *o); /* H5_KIND_ */
-size_t
-h5_object_links(const h5_object *o,
-                const h5_link **out); /* a group's members in stored order; returns their number */
-const h5_link *h5_object_link(const h5_object *o, const char *name); /* NULL when there is none */
+/* A group's members, an object's attributes, in stored order; gives their number. */
+size_t h5_object_links(const h5_object *o, const h5_link **out);
 size_t h5_object_attrs(const h5_object *o, const h5_attr **out);
-const h5_attr *h5_object_attr(const h5_object *o, const char *name); /* NULL when there is none */
-const h5_dataset_info *h5_object_dataset(const h5_object *o);        /* NULL for a group */
+/* The one of this name, NULL when there is none. */
+const h5_link *h5_object_link(const h5_object *o, const char *name);
+const h5_attr *h5_object_attr(const h5_object *o, const char *name);
+const h5_dataset_info *h5_object_dataset(const h5_object *o); /* NULL for a group */
 
-/* Scalar attribute values, converted. H5_NOTFOUND without the attribute, H5_FORMAT when it is of
-** another class. The string is copied without padding, NUL-terminated, owned by the caller. */
+/* Scalar attribute values, converted (integers to double as well). H5_NOTFOUND without the
+** attribute, H5_FORMAT when it is of another class, of several elements or does not fit,
+** H5_UNSUPPORTED for H5_CLASS_OTHER. The string is copied without padding, NUL-terminated, owned by
+** the caller (h5_free). */
 int h5_attr_int(const h5_object *o, const char *name, int64_t *out, h5_error *err);
 int h5_attr_real(const h5_object *o, const char *name, double *out, h5_error *err);
 int h5_attr_text(const h5_object *o, const char *name, char **out, h5_error *err);
 
 /* The chunk table of a chunked dataset, row-major over the grid of chunks that its current dims
-** need (trailing entries of a larger index are left out). *out is the caller's (h5_free); every
-** address and size in it was checked against the file. */
+** need (entries of the index beyond them are left out). *out is the caller's (h5_free). Every chunk
+** lies inside the file, and one to which no filter was applied has exactly h5_dataset_info.size
+** bytes. H5_UNSUPPORTED names what this library cannot read of the dataset. */
 int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n, h5_error *err);
 
 /* Reads the hyperslab start[rank], count[rank] into buf in C order, in native byte order for
@@ -290,16 +297,15 @@ int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const
 ** root. */
 typedef struct h5_writer h5_writer;
 
-/* eof: where appending starts (bytes from there on are free to overwrite). io stays the caller's.
-** */
+/* eof: where appending starts; bytes from there on are free to overwrite. io stays the caller's. */
 int h5_writer_new(h5_io *io, uint64_t eof, h5_writer **out, h5_error *err);
 void h5_writer_free(h5_writer *w); /* drops what is not flushed */
 uint64_t h5_writer_eof(const h5_writer *w);
-/* Appends n bytes at the next multiple of align (a power of two; the gap is zeros); *at their
-** address. */
+/* Appends n bytes at the next multiple of align, a power of two up to 128 KiB; the gap is zeros;
+** *at their address. After a failure nothing has changed, and the call may be repeated. */
 int h5_writer_append(h5_writer *w, const void *p, size_t n, uint32_t align, uint64_t *at,
                      h5_error *err);
-/* Writes all that was appended, and makes the file as long as eof. */
+/* Writes all that was appended. The file is then at least as long as eof. May be repeated. */
 int h5_writer_flush(h5_writer *w, h5_error *err);
 
 /* A fixed array index, header and data block (paged beyond 2^10 entries), over n >= 1 chunks.

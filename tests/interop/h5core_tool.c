@@ -176,7 +176,7 @@ static void put_chunks(h5_writer *w, h5_dataset_spec *d, const uint8_t *data, in
     }
     h5_chunk *chunks = calloc(slots, sizeof *chunks);
     for (uint64_t s = 0; s < slots; s++) {
-        uint64_t at[H5_RANK_MAX], left = s;
+        uint64_t at[H5_RANK_MAX] = {0}, left = s;
         int inside = 1;
         for (int i = d->rank; i-- > 0; left /= grid[i]) {
             at[i] = left % grid[i];

@@ -18,7 +18,7 @@ static void fake_chunks(h5_chunk *c, uint64_t n, int filtered)
     for (uint64_t i = 0; i < n; i++) {
         c[i].addr = i % 7 == 3 ? H5_UNDEF : 48 + i % 500;
         c[i].size = c[i].addr == H5_UNDEF ? 0 : filtered ? 1 + i % 29 : CHUNK_BYTES;
-        c[i].mask = c[i].addr != H5_UNDEF && filtered ? (uint32_t)(i % 4) : 0;
+        c[i].mask = c[i].addr != H5_UNDEF && filtered ? (uint32_t)(i % 3) : 0;
     }
 }
 

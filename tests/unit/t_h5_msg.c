@@ -344,7 +344,7 @@ static void attributes(void **state)
                  BYTES("\1\0\2\0\14\0\10\0a\0\0\0\0\0\0\0" I4 "\0\0\0\0\1\0\0\0\0\0\0\0wxyz"));
     assert_true(o.attr[0].bytes == 4 && o.attr[0].rank == 0);
     let_go(&o);
-    // What is beyond the first floor is there by name.
+    // What is not read is there by name.
     static const struct {
         const char *p;
         size_t n;

@@ -134,27 +134,30 @@ static inline int t_corpus_add(const t_corpus *c, int i, uint64_t offset, vec_te
     return rc;
 }
 
-/* The score of row i for a query, by the formula in vec.h. */
-static inline double t_bm25(const t_corpus *c, int i, const int *query, int nquery, double k1,
-                            double b)
+/* score[i] = that of row i for a query, by the formula in vec.h; dead rows get one, too. */
+static inline void t_bm25(const t_corpus *c, const int *query, int nquery, double k1, double b,
+                          double *score)
 {
-    double n = 0, total = 0, score = 0;
+    double n = 0, total = 0;
 
-    for (int k = 0; k < c->n; k++) {
-        n += c->doc[k].live;
-        total += c->doc[k].live ? t_doc_length(&c->doc[k]) : 0;
+    for (int i = 0; i < c->n; i++) {
+        score[i] = 0;
+        n += c->doc[i].live;
+        total += c->doc[i].live ? t_doc_length(&c->doc[i]) : 0;
     }
     for (int q = 0; q < nquery; q++) {
-        double df = 0, tf = t_doc_count(&c->doc[i], query[q]), dl = t_doc_length(&c->doc[i]);
+        double df = 0;
 
-        if (tf == 0)
-            continue;
-        for (int k = 0; k < c->n; k++)
-            df += c->doc[k].live && t_doc_count(&c->doc[k], query[q]) > 0;
-        score += log(1 + (n - df + 0.5) / (df + 0.5)) * tf * (k1 + 1) /
-                 (tf + k1 * (1 - b + b * dl / (total / n)));
+        for (int i = 0; i < c->n; i++)
+            df += c->doc[i].live && t_doc_count(&c->doc[i], query[q]) > 0;
+        for (int i = 0; i < c->n; i++) {
+            double tf = t_doc_count(&c->doc[i], query[q]), dl = t_doc_length(&c->doc[i]);
+
+            if (tf > 0)
+                score[i] += log(1 + (n - df + 0.5) / (df + 0.5)) * tf * (k1 + 1) /
+                            (tf + k1 * (1 - b + b * dl / (total / n)));
+        }
     }
-    return score;
 }
 
 #endif

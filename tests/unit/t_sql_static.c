@@ -1,5 +1,5 @@
 /*
- * t_sql_static.c - the module linked into its host: compiled with SQLITE_CORE, registered for every new connection.
+ * t_sql_static.c - the module linked into its host and registered for every new connection.
  *
  * SPDX-License-Identifier: MIT
  */

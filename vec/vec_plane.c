@@ -14,11 +14,11 @@
  *
  * BOUND     Only angles are quantised. Let x be the row, q the query, c and d their codes. On the
  *   unit sphere the triangle inequality holds:
- *       angle(x, q) >= angle(c, d) - angle(x, c) - angle(q, d).
+ *       angle(x, q) >= |angle(c, d) - angle(x, c)| - angle(q, d).
  *   P = cos angle(c, d) = c.d / (|c||d|) is an exact integer over two known lengths. With A and B
  *   the cosine and sine of angle(x, c), and T = angle(q, d), the cosine of angle(x, q) is at most
- *       U = A P + B sqrt(1 - P^2) + T      while P < A,
- *   since cos(y - T) <= cos(y) + T; else at most 1. From U follow lower bounds on the distances:
+ *       U = A P + B sqrt(1 - P^2) + T,
+ *   since cos(y - T) <= cos(y) + T. From U follow lower bounds on the distances:
  *       cosine  1 - U
  *       ip      -|x||q| U
  *       l2      sqrt((|x| - |q|)^2 + 2 |x||q| (1 - U)).
@@ -29,7 +29,6 @@
  *   p         conversion, two inverses, two products: |p - P| < 8 u.
  *   root      1 - P^2 is at most 1 - p^2 as computed + 19 u (16 from p, 2 from the two steps, 1
  *             from the next addition); VEC_PLANE_ROOT = 32 u is added. The root rounds by u.
- *   P < A     follows from p + VEC_PLANE_NEAR < cos: its 16 u cover p, the sum and the stored cos.
  *   U         9 u from p and the stored cos, 7 u from products, root and sums.
  *   norms     a stored norm is within 2 u of the length, a product of two within 5 u.
  *   cosine    vec_distance sums n products in f32 in some order: the error is at most
@@ -268,7 +267,6 @@ void vec_plane_prepare(int metric, const float *query, float norm, size_t dim, v
     q->lo = q->hi + padded;
     turn = query_codes(query, dim, q);
     q->slack = up(turn + (48 + (metric == VEC_L2 ? 0 : 1.01 * (double)(dim + 1))) * UNIT);
-    q->scale = metric == VEC_IP ? norm : norm == 0 ? 0 : 1;
     q->shrink = (float)(1 - ((double)dim + 16) * UNIT);
     set_range(q);
 }

@@ -37,7 +37,6 @@
 
 /* Roundings that the lows kernel answers for; derived in vec_plane.c. */
 #define VEC_PLANE_ROOT 0x1p-19f /* added below the root */
-#define VEC_PLANE_NEAR 0x1p-20f /* closer than this to the row's own angle counts as within */
 #define VEC_PLANE_FLAT 0x1p-18f /* L2, times the sum of the squared norms */
 
 typedef struct vec_plane_query {
@@ -50,7 +49,6 @@ typedef struct vec_plane_query {
     float inverse;   /* 1 / |q|; 0 when q is zero */
     float slack;     /* added to the bound on the cosine */
     float norm;      /* of the query */
-    float scale;     /* cosine: 1, or 0 for a zero query; inner product: norm */
     float least;     /* the formula holds for row norms from least ... */
     float most;      /* ... to most; outside nothing is known */
     float at_zero;   /* the bound of a zero vector */

@@ -107,12 +107,11 @@ VEC_INLINE AVX2 __m256 cosine8(const vec_plane_query *q, heads h, __m256i dots)
 {
     __m256 p = _mm256_mul_ps(_mm256_cvtepi32_ps(dots), _mm256_mul_ps(h.inverse, all(q->inverse)));
     __m256 root = _mm256_max_ps(_mm256_sub_ps(all(1), _mm256_mul_ps(p, p)), all(0));
-    __m256 u, far;
+    __m256 u;
 
     root = _mm256_sqrt_ps(_mm256_add_ps(root, all(VEC_PLANE_ROOT)));
     u = _mm256_add_ps(_mm256_mul_ps(h.cos, p), _mm256_mul_ps(h.sin, root));
-    far = _mm256_cmp_ps(_mm256_add_ps(p, all(VEC_PLANE_NEAR)), h.cos, _CMP_LT_OQ);
-    return _mm256_add_ps(_mm256_blendv_ps(all(1), u, far), all(q->slack));
+    return _mm256_add_ps(u, all(q->slack));
 }
 
 VEC_INLINE AVX2 __m256 l2_8(const vec_plane_query *q, __m256 norm, __m256 u)
@@ -135,9 +134,9 @@ VEC_INLINE AVX2 __m256 lows8(const vec_plane_query *q, int metric, const uint8_t
     if (metric == VEC_L2)
         d = l2_8(q, h.norm, u);
     else if (metric == VEC_IP)
-        d = _mm256_xor_ps(_mm256_mul_ps(_mm256_mul_ps(h.norm, all(q->scale)), u), all(-0.0f));
+        d = _mm256_xor_ps(_mm256_mul_ps(_mm256_mul_ps(h.norm, all(q->norm)), u), all(-0.0f));
     else
-        d = _mm256_sub_ps(all(1), _mm256_mul_ps(all(q->scale), u));
+        d = _mm256_sub_ps(all(1), u);
     in = _mm256_and_ps(_mm256_cmp_ps(h.norm, all(q->least), _CMP_GE_OQ),
                        _mm256_cmp_ps(h.norm, all(q->most), _CMP_LE_OQ));
     d = _mm256_blendv_ps(all(-INFINITY), _mm256_max_ps(d, all(-INFINITY)), in);

@@ -100,11 +100,10 @@ VEC_INLINE float32x4_t cosine4(const vec_plane_query *q, heads h, int32x4_t dots
 {
     float32x4_t p = vmulq_f32(vcvtq_f32_s32(dots), vmulq_f32(h.inverse, all(q->inverse)));
     float32x4_t root = larger(vsubq_f32(all(1), vmulq_f32(p, p)), all(0)), u;
-    uint32x4_t far = vcltq_f32(vaddq_f32(p, all(VEC_PLANE_NEAR)), h.cos);
 
     root = vsqrtq_f32(vaddq_f32(root, all(VEC_PLANE_ROOT)));
     u = vaddq_f32(vmulq_f32(h.cos, p), vmulq_f32(h.sin, root));
-    return vaddq_f32(vbslq_f32(far, u, all(1)), all(q->slack));
+    return vaddq_f32(u, all(q->slack));
 }
 
 VEC_INLINE float32x4_t l2_4(const vec_plane_query *q, float32x4_t norm, float32x4_t u)
@@ -128,9 +127,9 @@ VEC_INLINE float32x4_t lows4(const vec_plane_query *q, const uint8_t *const r[4]
     if (q->metric == VEC_L2)
         d = l2_4(q, h.norm, u);
     else if (q->metric == VEC_IP)
-        d = vnegq_f32(vmulq_f32(vmulq_f32(h.norm, all(q->scale)), u));
+        d = vnegq_f32(vmulq_f32(vmulq_f32(h.norm, all(q->norm)), u));
     else
-        d = vsubq_f32(all(1), vmulq_f32(all(q->scale), u));
+        d = vsubq_f32(all(1), u);
     d = vbslq_f32(in, larger(d, all(-INFINITY)), all(-INFINITY));
     d = vbslq_f32(vceqq_f32(h.norm, all(0)), all(q->at_zero), d);
     return vbslq_f32(vceqq_f32(h.norm, h.norm), d, all(INFINITY));

@@ -54,15 +54,15 @@ static float low(const vec_plane_query *q, const uint8_t *row, int32_t dot)
     float cos = get_f32(row + VEC_PLANE_COS), sin = get_f32(row + VEC_PLANE_SIN);
     float p = (float)dot * (inverse * q->inverse);
     float root = sqrtf(larger(1 - p * p, 0) + VEC_PLANE_ROOT);
-    float u = p + VEC_PLANE_NEAR < cos ? (cos * p + sin * root) + q->slack : 1 + q->slack;
+    float u = (cos * p + sin * root) + q->slack;
     float d;
 
     if (q->metric == VEC_L2)
         d = low_l2(q, norm, u);
     else if (q->metric == VEC_IP)
-        d = -((norm * q->scale) * u);
+        d = -((norm * q->norm) * u);
     else
-        d = 1 - q->scale * u;
+        d = 1 - u;
     d = norm >= q->least && norm <= q->most ? larger(d, -INFINITY) : -INFINITY;
     d = norm == 0 ? q->at_zero : d;
     return isnan(norm) ? INFINITY : d;

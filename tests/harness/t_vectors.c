@@ -56,6 +56,8 @@ void t_vector(t_rng *r, int kind, float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         x[i] = component(r, kind, i, n);
+    if (n > 0 && kind == T_PEAK)
+        x[t_rng_below(r, n)] *= 100;
     if (n > 0 && kind == T_GIANT)
         x[t_rng_below(r, n)] *= 1e6f;
     if (n > 0 && kind == T_ONE_HOT)

@@ -16,6 +16,7 @@ enum {
     T_SIGNS,   /* 1 and -1 */
     T_SPARSE,  /* few components that are not zero */
     T_ONE_HOT, /* one */
+    T_PEAK,    /* one a hundred times as large as the others */
     T_GIANT,   /* one a million times as large as the others */
     T_STEEP,   /* sizes fall from the first to the last over 2^40 */
     T_TINY,    /* subnormal numbers */

@@ -105,7 +105,8 @@ static int finish(chunker *k, st_error *err)
         !(k->out->pipeline.n && full)) {
         return write_tail(k, c, err);
     }
-    if (is_default(k, rows)) {
+    // Ids are always stored: their chunks are what the number of rows is checked against.
+    if (k->a->col != ST_PHYS_ID && is_default(k, rows)) {
         *c = (h5_chunk){H5_UNDEF, 0, 0};
         return ST_OK;
     }

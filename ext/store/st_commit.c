@@ -114,33 +114,40 @@ static int cut_tail(st_store *s, st_error *err)
     return ST_OK;
 }
 
+/* What a connection with open views reads must be the newest state (a flush since does not count);
+** when it is not, the connection goes on reading what it read. */
+static int refresh_held(st_conn *c, st_error *err)
+{
+    st_gen *old_gen = c->gen;
+    uint64_t old = c->seq;
+    int held = c->nviews, behind = c->behind, rc;
+    c->nviews = 0;
+    st_gen_ref(old_gen);
+    rc = st_snapshot_refresh(c, err);
+    c->nviews = held;
+    if (rc || c->seq != old) {
+        st_gen_unref(c->gen);
+        c->gen = old_gen;
+        c->seq = old;
+        c->behind = behind;
+        return rc ? rc
+                  : st_fail(err, ST_BUSY_SNAPSHOT,
+                            "others have written since this connection began to read; end the "
+                            "statement and try again");
+    }
+    st_gen_unref(old_gen);
+    return ST_OK;
+}
+
 /* With the writer lock held. */
 static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
 {
     st_store *s = c->store;
-    uint64_t old = c->seq, floor = 0;
-    st_gen *old_gen = c->gen;
+    uint64_t floor = 0;
     int64_t txid = 0;
     ST_TRY(check_paths(s, err));
     ST_TRY(st_snapshot_mend(s, c->host, err));
-    if (c->nviews) {
-        // What this connection is reading must be the newest state.
-        int held = c->nviews;
-        c->nviews = 0;
-        st_gen_ref(old_gen);
-        int rc = st_snapshot_refresh(c, err);
-        c->nviews = held;
-        int stale = !rc && (c->gen != old_gen || c->seq != old);
-        st_gen_unref(old_gen);
-        ST_TRY(rc);
-        if (stale) {
-            return st_fail(err, ST_BUSY_SNAPSHOT,
-                           "others have written since this connection began to read; end the "
-                           "statement and try again");
-        }
-    } else {
-        ST_TRY(st_snapshot_refresh(c, err));
-    }
+    ST_TRY(c->nviews ? refresh_held(c, err) : st_snapshot_refresh(c, err));
     ST_TRY(cut_tail(s, err));
     // The host may know a higher id (a store restored from an older copy): ours must rise above it,
     // or an undecided transaction would pass for a committed one.
@@ -426,6 +433,21 @@ static void note_flush_error(st_store *s, const st_error *e)
     pthread_mutex_unlock(&s->lock);
 }
 
+/* Has a connection that holds views see what it has just committed: its snapshot moves on to that
+** commit, which nobody else's can have come before. */
+static void advance_snapshot(st_conn *c, const st_log_header *h)
+{
+    st_store *s = c->store;
+    st_error e = {0, ""};
+    pthread_mutex_lock(&s->lock);
+    c->behind = st_gen_replay(c->gen, s->log, h->committed_len, &e) != ST_OK ||
+                c->gen->replayed < h->committed_len;
+    if (!c->behind) {
+        c->seq = h->last_seq;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 static void flush_if_due(st_conn *c, const st_log_header *h)
 {
     st_options o;
@@ -467,6 +489,9 @@ void st_commit(st_conn *c)
         h.prepared_len = h.prepared_seq = 0;
         h.flags = 0;
         st_log_store(s->page, &h);
+        if (c->nviews) {
+            advance_snapshot(c, &h);
+        }
         end_txn(c);
         flush_if_due(c, &h);
     } else {

@@ -64,15 +64,17 @@ static int rows_by_id(st_cursor *c, const st_term *t, st_error *err)
 {
     size_t n = t->op == ST_IN ? t->nlist : 1;
     int64_t id = 0, last = 0;
+    int any = 0;
     c->list = h5_alloc_array(n + 1, sizeof *c->list);
     if (!c->list) {
         return st_nomem(err);
     }
     for (size_t i = 0; i < n; i++) {
-        if (as_id(t->op == ST_IN ? &t->list[i] : &t->value, &id) && !(i && id == last)) {
+        if (as_id(t->op == ST_IN ? &t->list[i] : &t->value, &id) && !(any && id == last)) {
             ST_TRY(add_row(c, id, err));
+            any = 1;
+            last = id;
         }
-        last = id;
     }
     if (c->order == ST_ORDER_ID_DESC) {
         for (uint64_t i = 0; i < c->nlist / 2; i++) {

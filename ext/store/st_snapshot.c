@@ -233,6 +233,7 @@ static void adopt(st_conn *c, uint64_t seq)
         st_gen_ref(c->gen);
     }
     c->seq = seq;
+    c->behind = 0;
 }
 
 /* With s->lock held on entry and return; it is let go while the host is asked, which may wait for
@@ -261,7 +262,7 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
     st_store *s = c->store;
     st_log_header h;
     int rc;
-    if (c->gen && (c->nviews || c->txn.active)) {
+    if (c->gen && !c->behind && (c->nviews || c->txn.active)) {
         return ST_OK;
     }
     pthread_mutex_lock(&s->lock);

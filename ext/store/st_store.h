@@ -127,6 +127,7 @@ struct st_conn {
     st_info info;
     st_gen *gen; /* snapshot; NULL before the first */
     uint64_t seq;
+    int behind; /* the snapshot lacks what this connection has committed: no memory to take it in */
     int nviews;
     st_txn txn;
     st_slot *

@@ -59,13 +59,22 @@ static int fail_time(sql_table *t, int col, sqlite3_value *v)
                     sql_column_name(t, col), sql_show(v, show), show);
 }
 
+// Text that reads as a number becomes one, as beside a column of numbers. Only for values that SQLite
+// handed over: a copy has no connection, without which newer versions crash here.
+static void affinity(int type, sqlite3_value *v)
+{
+    if (type == ST_INT || type == ST_REAL) {
+        (void)sqlite3_value_numeric_type(v);
+    }
+}
+
 // How the value stands to all values of the column.
 enum { COMPARABLE, ABOVE, BELOW, NO_VALUE, UNKNOWN };
 
+// The value has gone through `affinity` before, if the column is one of numbers.
 static int place(int type, sqlite3_value *v, st_value *out)
 {
-    int vt = type == ST_INT || type == ST_REAL ? sqlite3_value_numeric_type(v)
-                                               : sqlite3_value_type(v);
+    int vt = sqlite3_value_type(v);
     memset(out, 0, sizeof *out);
     if (vt == SQLITE_NULL) {
         return NO_VALUE;
@@ -131,6 +140,7 @@ static int add_in(sql_table *t, sql_terms *terms, int col, sqlite3_value *list)
         if (sql_column_is_time(col) && sqlite3_value_type(v) == SQLITE_TEXT) {
             return fail_time(t, col, v);
         }
+        affinity(type, v);
         rc = keep(terms, v, &copy);
         if (rc != SQLITE_OK) {
             return rc;
@@ -192,6 +202,7 @@ int sql_terms_add(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_valu
     if (sql_column_is_time(a->col) && sqlite3_value_type(v) == SQLITE_TEXT) {
         return fail_time(t, a->col, v);
     }
+    affinity(sql_column_type(t, a->col), v);
     st_term *term = &terms->term[terms->n];
     memset(term, 0, sizeof *term);
     term->col = a->col;

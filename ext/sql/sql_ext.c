@@ -35,6 +35,11 @@ static int is_loaded(sqlite3 *db)
     sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(db, "SELECT h5mem_version()", -1, &stmt, NULL);
     sqlite3_finalize(stmt);
+    if (rc != SQLITE_OK) {
+        // the failure must not stay on the connection: sqlite3_open hands it out after auto-extensions
+        sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL);
+        sqlite3_finalize(stmt);
+    }
     return rc == SQLITE_OK;
 }
 

@@ -1,67 +1,283 @@
 /*
- * t_sql_static.c - the module linked into its host and registered for every new connection.
+ * t_sql_static.c - the SQL layer linked into a host with SQLITE_CORE, driven through SQLite's C API.
+ *
+ * What Python's module cannot reach: auto-extensions, commit hooks, sqlite3_close's own check for
+ * statements left behind, zombies, pointer values, defensive mode.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 #include <sqlite3.h>
 
-int sqlite3_h5mem_init(sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
+int sqlite3_h5mem_init(sqlite3 *db, char **err, const void *api);
 
-static sqlite3_int64 number(sqlite3 *db, const char *sql)
+static char folder[] = "/tmp/t_sql_static.XXXXXX";
+
+static sqlite3 *open_host(const char *name)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
-    if (rc != SQLITE_OK) {
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    }
-    sqlite3_int64 value = -1;
-    while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
-        value = sqlite3_column_int64(stmt, 0);
-    }
-    if (rc != SQLITE_DONE) {
-        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
-    }
-    sqlite3_finalize(stmt);
-    return value;
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    sqlite3_extended_result_codes(db, 1);
+    return db;
 }
 
-static void linked_statically(void **state)
+static void run(sqlite3 *db, const char *sql)
+{
+    char *err = NULL;
+    if (sqlite3_exec(db, sql, NULL, NULL, &err) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, err);
+    }
+}
+
+static void refuse(sqlite3 *db, const char *sql, int code, const char *text)
+{
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    if (rc != code || !strstr(sqlite3_errmsg(db), text)) {
+        fail_msg("%s: %d %s, not %d %s", sql, rc, sqlite3_errmsg(db), code, text);
+    }
+}
+
+static int64_t number(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    int64_t v = sqlite3_column_int64(stmt, 0);
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    return v;
+}
+
+static int enter(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/h5mem-static-XXXXXX";
-    assert_non_null(mkdtemp(folder));
-    assert_int_equal(chdir(folder), 0);
-    assert_int_equal(sqlite3_auto_extension((void (*)(void))sqlite3_h5mem_init), SQLITE_OK);
-
-    sqlite3 *db = NULL;
-    if (sqlite3_open(":memory:", &db) != SQLITE_OK) {
-        fail_msg("%s", sqlite3_errmsg(db));
+    if (!mkdtemp(folder) || chdir(folder) != 0) {
+        return -1;
     }
-    assert_int_equal(number(db, "SELECT length(h5mem_version()) > 0"), 1);
-    number(db, "CREATE VIRTUAL TABLE m USING h5mem('m.h5', dim=2)");
-    number(db, "INSERT INTO m(content, embedding) VALUES ('one', '[1,0]'), ('two', '[0,1]')");
-    assert_int_equal(number(db, "SELECT id FROM m WHERE embedding MATCH '[0,2]' AND k = 1"), 2);
-    assert_int_equal(number(db, "SELECT id FROM m WHERE content MATCH 'one?'"), 1);
-    assert_int_equal(number(db, "SELECT h5mem_flush('m')"), 2);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    sqlite3_reset_auto_extension();
+    return sqlite3_auto_extension((void (*)(void))sqlite3_h5mem_init);
+}
 
-    assert_int_equal(unlink("m.h5"), 0);
-    assert_int_equal(unlink("m.h5-wal"), 0);
-    assert_int_equal(chdir("/"), 0);
-    assert_int_equal(rmdir(folder), 0);
+static int leave(void **state)
+{
+    (void)state;
+    sqlite3_reset_auto_extension();
+    char command[200];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return chdir("/") != 0 || system(command) != 0;
+}
+
+static const char create[] = "CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)";
+
+static int fresh(void **state)
+{
+    (void)state;
+    unlink("host.db");
+    unlink("m.h5");
+    unlink("m.h5-wal");
+    return 0;
+}
+
+/* sqlite3_close says BUSY while a statement lives: none of ours may. */
+static void test_close(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    run(db, create);
+    run(db, "INSERT INTO memory(content, embedding) VALUES ('some words', '[1, 0]'), ('more', '[0, "
+            "1]')");
+    run(db,
+        "SELECT * FROM memory('words'); SELECT h5mem_flush('memory'), h5mem_stats('main.memory')");
+    run(db, "SELECT * FROM h5mem_info; SELECT h5mem_config('memory', 'agent', 'x')");
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('left open')");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    db = open_host("host.db");
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 2);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A close that is refused disconnects all tables; the connection lives on. */
+static void test_close_refused(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    sqlite3_stmt *plain, *ours;
+    run(db, create);
+    run(db, "INSERT INTO memory(content) VALUES ('a'), ('b')");
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT 1 UNION SELECT 2", -1, &plain, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(plain), SQLITE_ROW);
+    assert_int_equal(sqlite3_close(db), SQLITE_BUSY);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory('b')"), 1);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT id FROM memory", -1, &ours, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(ours), SQLITE_ROW);
+    assert_int_equal(sqlite3_close(db), SQLITE_BUSY);
+    assert_int_equal(sqlite3_step(ours), SQLITE_ROW);
+    // a zombie: gone when the last statement goes
+    assert_int_equal(sqlite3_close_v2(db), SQLITE_OK);
+    assert_int_equal(sqlite3_finalize(plain), SQLITE_OK);
+    assert_int_equal(sqlite3_column_int(ours, 0), 2);
+    assert_int_equal(sqlite3_finalize(ours), SQLITE_OK);
+}
+
+static int veto(void *ctx)
+{
+    return *(int *)ctx;
+}
+
+/* The hook says no after phase one: the store's rows go with the host's. */
+static void test_commit_hook(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    int no = 1;
+    run(db, create);
+    run(db, "CREATE TABLE plain(x)");
+    sqlite3_commit_hook(db, veto, &no);
+    refuse(db, "INSERT INTO memory(content) VALUES ('autocommit')", SQLITE_CONSTRAINT_COMMITHOOK,
+           "");
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('a'); INSERT INTO plain VALUES (1)");
+    refuse(db, "COMMIT", SQLITE_CONSTRAINT_COMMITHOOK, "");
+    assert_int_equal(sqlite3_get_autocommit(db), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 0);
+    no = 0;
+    run(db, "INSERT INTO memory(content) VALUES ('b')");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    db = open_host("host.db");
+    assert_int_equal(number(db, "SELECT count(*) FROM memory WHERE content = 'b'"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 1);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* The state table may be written by the table alone, CREATE to DROP. */
+static void test_defensive(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    assert_int_equal(sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL), SQLITE_OK);
+    run(db, create);
+    run(db, "INSERT INTO memory(content) VALUES ('a')");
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('b'); SAVEPOINT s; DELETE FROM memory; "
+            "ROLLBACK TO s; COMMIT");
+    refuse(db, "UPDATE memory_state SET txid = zeroblob(8)", SQLITE_ERROR, "may not be modified");
+    refuse(db, "DROP TABLE memory_state", SQLITE_ERROR, "may not be dropped");
+    run(db, "ALTER TABLE memory RENAME TO m2");
+    assert_int_equal(number(db, "SELECT count(*) FROM m2"), 2);
+    assert_int_equal(number(db, "SELECT txid > zeroblob(8) FROM m2_state"), 1);
+    run(db, "DROP TABLE m2");
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Codes as C programs test them. */
+static void test_codes(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db"), *other = open_host("other.db");
+    run(db, create);
+    run(db, "INSERT INTO memory(id, content) VALUES (5, 'a')");
+    run(other, "CREATE VIRTUAL TABLE IF NOT EXISTS memory USING h5mem('m.h5')");
+    refuse(db, "INSERT INTO memory(id) VALUES (5)", SQLITE_CONSTRAINT_PRIMARYKEY,
+           "h5mem: memory: m.h5: id 5");
+    run(db, "INSERT OR IGNORE INTO memory(id) VALUES (5)");
+    assert_string_equal(sqlite3_errmsg(db), "not an error");
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('b')");
+    refuse(db, "SELECT h5mem_flush('memory')", SQLITE_LOCKED, "h5mem: memory: m.h5: ");
+    refuse(db, "INSERT INTO memory(memory) VALUES ('flush')", SQLITE_LOCKED,
+           "h5mem: memory: m.h5: ");
+    refuse(other, "INSERT INTO memory(content) VALUES ('c')", SQLITE_BUSY, "h5mem: memory: m.h5: ");
+    run(db, "COMMIT");
+    // a view of the state before that: writing from it would lose a row
+    sqlite3_stmt *stmt;
+    run(other, "BEGIN");
+    assert_int_equal(sqlite3_prepare_v2(other, "SELECT id FROM memory", -1, &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    run(db, "INSERT INTO memory(content) VALUES ('d')");
+    refuse(other, "INSERT INTO memory(content) VALUES ('e')", SQLITE_BUSY_SNAPSHOT,
+           "h5mem: memory: m.h5: ");
+    sqlite3_finalize(stmt);
+    run(other, "ROLLBACK; INSERT INTO memory(content) VALUES ('e')");
+    refuse(db, "SELECT * FROM memory WHERE embedding MATCH '[1]'", SQLITE_ERROR,
+           "h5mem: memory: m.h5: dim is 2");
+    refuse(db, "SELECT h5mem_flush('nosuch')", SQLITE_ERROR,
+           "h5mem: no h5mem table named 'nosuch'");
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    unlink("other.db");
+}
+
+/* A pointer of another kind on the command column is no command. */
+static void test_pointer(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    sqlite3_stmt *stmt;
+    run(db, create);
+    assert_int_equal(
+        sqlite3_prepare_v2(db, "INSERT INTO memory(memory) VALUES (?1)", -1, &stmt, NULL),
+        SQLITE_OK);
+    sqlite3_bind_pointer(stmt, 1, db, "another-type", NULL);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE); // a NULL, then: an empty row
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 1);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void *other_connection(const char *sql)
+{
+    sqlite3 *db = open_host("host.db");
+    sqlite3_busy_timeout(db, 2000);
+    run(db, sql);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return NULL;
+}
+
+/* DDL by another connection reloads the schema here, in mid-statement and in mid-transaction. */
+static void test_schema_change_outside(void **state)
+{
+    (void)state;
+    sqlite3 *db = open_host("host.db");
+    run(db, "PRAGMA journal_mode = WAL");
+    run(db, create);
+    run(db, "INSERT INTO memory(content) VALUES ('a'), ('b')");
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT id FROM memory ORDER BY id", -1, &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    other_connection("CREATE TABLE x1(y); INSERT INTO memory(content) VALUES ('c')");
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_DONE);
+    assert_int_equal(sqlite3_reset(stmt), SQLITE_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 3);
+    other_connection("CREATE TABLE x2(y)");
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('d'); SAVEPOINT s; INSERT INTO "
+            "memory(content) VALUES ('e');"
+            "ROLLBACK TO s; COMMIT");
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory"), 4);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    unlink("host.db-wal");
+    unlink("host.db-shm");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(linked_statically)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_close, fresh),
+        cmocka_unit_test_setup(test_close_refused, fresh),
+        cmocka_unit_test_setup(test_commit_hook, fresh),
+        cmocka_unit_test_setup(test_defensive, fresh),
+        cmocka_unit_test_setup(test_codes, fresh),
+        cmocka_unit_test_setup(test_pointer, fresh),
+        cmocka_unit_test_setup(test_schema_change_outside, fresh),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -13,6 +13,7 @@
 -- part: tour
 .bail on
 .mode box --wordwrap on --wrap 76
+.once /dev/null
 PRAGMA journal_mode = wal;
 .echo on
 
@@ -34,6 +35,9 @@ SELECT count(*) AS memories, count(DISTINCT session) AS sessions,
 
 -- == By meaning: no answer shares a word with its question ========================
 
+SELECT count(*) AS "found by words" FROM memory
+ WHERE content MATCH 'glare, feline illness, postponed vacation';
+
 -- glare
 SELECT id, round(distance, 3) AS distance, content FROM memory
  WHERE embedding MATCH (SELECT vector FROM question WHERE name = 'glare')
@@ -50,17 +54,17 @@ SELECT id, round(distance, 3) AS distance, content FROM memory
 -- == By words: any sentence is a valid query ======================================
 
 SELECT id, round(score, 2) AS score, content FROM memory
- WHERE content MATCH 'what''s my claim number for the insurance? I''ve lost it'
+ WHERE content MATCH 'did the roofer''s quote say 2,150? or was it 2,400?'
  ORDER BY score DESC LIMIT 3;
 
 -- == By both: one ranking out of two ==============================================
 
--- When is the dentist, and was it moved?
-SELECT id, round(score, 4) AS score, round(distance, 3) AS distance, round(rank, 2) AS rank,
+-- What will the insurer pay for claim 44-1907?
+SELECT round(score, 4) AS score, round(distance, 3) AS distance, round(rank, 2) AS rank,
        content FROM memory
- WHERE embedding MATCH (SELECT vector FROM question WHERE name = 'dentist')
-   AND content MATCH (SELECT text FROM question WHERE name = 'dentist')
- ORDER BY score DESC LIMIT 3;
+ WHERE embedding MATCH (SELECT vector FROM question WHERE name = 'claim')
+   AND content MATCH (SELECT text FROM question WHERE name = 'claim')
+ ORDER BY score DESC LIMIT 4;
 
 -- == By time: what held when? =====================================================
 
@@ -116,7 +120,7 @@ SELECT key, value FROM json_each(h5mem_stats('memory'));
 
 -- This is committed. It is in the log only: nothing flushes it.
 INSERT INTO memory(content, session, source)
-VALUES ('The allergy test is booked for Thursday 3 December at ten.', 's-44', 'user');
+VALUES ('The allergy test is booked for Thursday 3 December at ten.', 's-40', 'user');
 
 .echo off
 .mode quote
@@ -128,11 +132,11 @@ SELECT id, content, hex(embedding), timestamp, session, source FROM memory ORDER
 -- This is not committed when the kill comes.
 BEGIN;
 INSERT INTO memory(content, session, source)
-VALUES ('Let''s paint the study bright orange.', 's-45', 'user'),
-       ('And the ceiling too.', 's-45', 'user');
+VALUES ('Let''s paint the study bright orange.', 's-41', 'user'),
+       ('And the ceiling too.', 's-41', 'user');
 DELETE FROM memory WHERE session = 's-01';
-SELECT sum(session = 's-01') AS "s-01", sum(session = 's-44') AS "s-44",
-       sum(session = 's-45') AS "s-45", count(*) AS "rows as the writer sees them" FROM memory;
+SELECT sum(session = 's-01') AS "s-01", sum(session = 's-40') AS "s-40",
+       sum(session = 's-41') AS "s-41", count(*) AS "rows as the writer sees them" FROM memory;
 .output
 .system kill -9 $PPID
 COMMIT;
@@ -144,8 +148,8 @@ COMMIT;
 
 -- == Opened again =================================================================
 
-SELECT sum(session = 's-01') AS "s-01", sum(session = 's-44') AS "s-44",
-       sum(session = 's-45') AS "s-45", count(*) AS "rows after the kill" FROM memory;
+SELECT sum(session = 's-01') AS "s-01", sum(session = 's-40') AS "s-40",
+       sum(session = 's-41') AS "s-41", count(*) AS "rows after the kill" FROM memory;
 SELECT content FROM memory WHERE content MATCH 'when''s the allergy test?' LIMIT 1;
 
 .echo off

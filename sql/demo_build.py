@@ -57,7 +57,7 @@ def build(rows, vectors, folder):
     con.enable_load_extension(True)
     con.load_extension(str(HERE.parent / "h5mem"))
     con.execute("CREATE VIRTUAL TABLE memory USING h5mem('demo.h5', dim=384, agent='demo',"
-                " embedder='all-MiniLM-L6-v2')")
+                " embedder='all-MiniLM-L6-v2', compression=deflate:6)")
     places = ", ".join("?" * len(COLUMNS))
     insert = f"INSERT INTO memory({', '.join(COLUMNS)}) VALUES ({places})"
     con.execute("BEGIN")

@@ -38,15 +38,15 @@ def test_it_shows_what_it_says(tree, tmp_path):
         "Screens off. My eyes burn.",  # glare
         "should be seen by a vet",  # feline illness
         "we move the holiday by a week",  # postponed vacation
-        "claim number 44-1907",
-        "Moved: dentist now Thursday 8 October",
+        "The first roofer wants 2,400 euros, the second 2,150",  # words
+        "The insurer will transfer 2,080",  # both
         "sage green", "Warm white, everything here", "the study gets pale blue",
         "The allergy test is booked for Thursday 3 December",
     ):
         assert text in out, text
     after = out[out.index("Opened again"):]
     assert "bright orange" in out and "bright orange" not in after
-    assert re.search(r"All 453 committed rows are there", after)
+    assert re.search(r"All 398 committed rows are there", after)
 
 
 @pytest.mark.parametrize("old,new,complaint", [
@@ -81,10 +81,15 @@ def test_its_store_is_that_of_its_text(connect, root, in_tmp, monkeypatch):
         assert sum(v * v for v in values) == pytest.approx(1, abs=1e-5), row_id
 
 
-def test_its_store_is_small_and_plain_hdf5(root):
+def test_its_store_is_small_and_plain_hdf5(connect, root, in_tmp):
+    """h5py alone reads the same vectors out of it."""
     h5py = pytest.importorskip("h5py")
-    path = pathlib.Path(root / "sql/demo.h5")
-    assert path.stat().st_size < 900 * 1024
-    with h5py.File(path, "r") as file:
-        assert file["memory/embedding"].shape[1] == 384
-        assert file["memory/id"].shape[0] >= 453
+    shutil.copy(root / "sql/demo.h5", "demo.h5")
+    assert pathlib.Path("demo.h5").stat().st_size < 900 * 1024
+    con = connect()
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('demo.h5')")
+    with h5py.File("demo.h5", "r") as file:
+        ids = file["memory/id"][:]
+        vectors = file["memory/embedding"][:].astype("<f4")
+        stored = {int(row_id): vector.tobytes() for row_id, vector in zip(ids, vectors)}
+    assert stored == dict(con.execute("SELECT id, embedding FROM memory").fetchall())

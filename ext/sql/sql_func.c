@@ -109,8 +109,9 @@ static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         return;
     }
     if (argc == 3) {
-        const char *value = (const char *)sqlite3_value_text(argv[2]);
-        if (!value || sqlite3_value_type(argv[2]) == SQLITE_BLOB) {
+        int type = sqlite3_value_type(argv[2]);
+        const char *value = type == SQLITE_BLOB ? NULL : (const char *)sqlite3_value_text(argv[2]);
+        if (!value) {
             sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "%s cannot be %s", name,
                         sql_show(argv[2], show));
             return;

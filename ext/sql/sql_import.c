@@ -311,8 +311,9 @@ static st_conn *open_source(sqlite3_context *ctx, sql_table *t, sqlite3_value *v
     int host_file;
     st_conn *conn;
     st_error err = {0};
-    const char *given = (const char *)sqlite3_value_text(v);
-    if (!given || sqlite3_value_type(v) != SQLITE_TEXT || !*given) {
+    const char *given = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
+                                                             : NULL;
+    if (!given || !*given) {
         sql_fail_fn(ctx, SQLITE_ERROR, t->name, NULL, "the path is %s", sql_show(v, show));
         return NULL;
     }

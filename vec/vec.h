@@ -170,6 +170,22 @@ typedef struct vec_list {
 int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out,
                  size_t *n);
 
+/* The same fusion of two lists on demand: hands the rows out best first and finds out about positions
+** only as far as it is asked. The sequence (score, then id) is that of ranking what vec_fuse_rrf
+** gives. A list is given by a key a row, smaller is better, NaN for a row that is not in it. */
+typedef struct vec_rrf_args {
+    const double *key[2]; /* nrow keys each; must outlive the object */
+    double weight[2];     /* finite, not negative */
+    uint64_t nrow;
+    double k;
+    int64_t (*id)(void *ctx, uint64_t row); /* the row's id, for ties */
+    void *ctx;
+} vec_rrf_args;
+typedef struct vec_rrf vec_rrf;
+int vec_rrf_new(const vec_rrf_args *a, vec_rrf **out);
+int vec_rrf_next(vec_rrf *f, vec_hit *out); /* 1: a row, key = minus the score; 0: no more; or a code */
+void vec_rrf_free(vec_rrf *f);
+
 /* --------------------------------------------------------------------------------------- planes */
 
 /*

@@ -6,6 +6,8 @@
  *                     are looked up, not filtered)
  *           near      vector part, best first: exact neighbours on demand (vec_near), over plane
  *                     records for the base and vectors for the rest
+ *           fused     both parts, best first: exact distances of all filtered rows, then fusion that
+ *                     learns positions only as far as it is read (vec_rrf)
  *           ranked    everything else: the complete list of hits, ordered as far as it is read
  *
  * Terms on distance, rank and score are looked at as rows come out, so that they, k and the order
@@ -130,6 +132,13 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
 static int64_t id_of(void *ctx, uint64_t row)
 {
     return st_frozen_id(((st_cursor *)ctx)->v, row);
+}
+
+/* Where ids ascend with the rows, ties by row are ties by id. */
+static int64_t row_as_id(void *ctx, uint64_t row)
+{
+    (void)ctx;
+    return (int64_t)row;
 }
 
 static int stop(void *ctx)
@@ -345,30 +354,6 @@ static int start_ranked(st_cursor *c, vec_hit *hits, size_t n, st_error *err)
     return st_from_vec(err, vec_rank_new(hits, n, &c->rank), "ranking");
 }
 
-/* A list in its complete order. */
-static int sorted(vec_hit **hits, size_t n, st_error *err)
-{
-    vec_rank *r = NULL;
-    const vec_hit *h;
-    size_t k = 0;
-    vec_hit *out = vec_hits_alloc(n);
-    int rc = out ? st_from_vec(err, vec_rank_new(*hits, n, &r), "ranking") : st_nomem(err);
-    if (!out) {
-        vec_free(*hits);
-    }
-    *hits = NULL;
-    while (!rc && (h = vec_rank_next(r))) {
-        out[k++] = *h;
-    }
-    vec_rank_free(r);
-    if (rc) {
-        vec_free(out);
-        return rc;
-    }
-    *hits = out;
-    return ST_OK;
-}
-
 static int dense_ranks(st_cursor *c, const vec_hit *hits, size_t n, st_error *err)
 {
     uint64_t nrow = c->v->f->nrow;
@@ -385,34 +370,45 @@ static int dense_ranks(st_cursor *c, const vec_hit *hits, size_t n, st_error *er
     return ST_OK;
 }
 
-static int fuse(st_cursor *c, const st_query *q, vec_hit *vector, size_t nv, vec_hit *text,
-                size_t nt, st_error *err)
+/* The fused list, drained and turned round. */
+static int fused_worst_first(st_cursor *c, st_error *err)
 {
-    vec_list lists[2] = {{vector, nv, q->vector_weight}, {text, nt, q->text_weight}};
-    vec_hit *hits = NULL;
+    vec_hit *hits = vec_hits_alloc((size_t)c->v->f->nrow);
+    vec_hit h;
     size_t n = 0;
-    ST_TRY(st_from_vec(err, vec_fuse_rrf(lists, 2, q->rrf_k, c->v->f->nrow, &hits, &n), "fusion"));
-    for (size_t i = 0; i < n; i++) {
-        hits[i].id = st_frozen_id(c->v, hits[i].row);
+    int rc = 0;
+    if (!hits) {
+        return st_nomem(err);
     }
-    c->hybrid = 1;
+    while ((rc = vec_rrf_next(c->rrf, &h)) > 0) {
+        hits[n++] = h;
+    }
+    if (rc < 0) {
+        vec_free(hits);
+        return st_from_vec(err, rc, "fusion");
+    }
     return start_ranked(c, hits, n, err);
 }
 
 static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
 {
-    vec_hit *vector = NULL, *text = NULL;
-    size_t nv = 0, nt = 0;
+    vec_hit *text = NULL;
+    size_t n = 0;
     int rc = all_distances(c, err);
-    rc = rc ? rc : distance_hits(c, 1, &vector, &nv, err);
-    rc = rc ? rc : text_hits(c, q, &text, &nt, err);
-    rc = rc ? rc : dense_ranks(c, text, nt, err);
-    rc = rc ? rc : sorted(&vector, nv, err);
-    rc = rc ? rc : sorted(&text, nt, err);
-    rc = rc ? rc : fuse(c, q, vector, nv, text, nt, err);
-    vec_free(vector);
+    rc = rc ? rc : text_hits(c, q, &text, &n, err);
+    rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
-    return rc;
+    ST_TRY(rc);
+    vec_rrf_args a = {.key = {c->dist, c->text_rank},
+                      .weight = {q->vector_weight, q->text_weight},
+                      .nrow = c->v->f->nrow,
+                      .k = q->rrf_k,
+                      .id = ids_ascend(c) ? row_as_id : id_of,
+                      .ctx = c};
+    c->hybrid = 1;
+    c->mode = ST_MODE_FUSED;
+    ST_TRY(st_from_vec(err, vec_rrf_new(&a, &c->rrf), "fusion"));
+    return c->order == ST_ORDER_WORST ? fused_worst_first(c, err) : ST_OK;
 }
 
 static int start_text(st_cursor *c, const st_query *q, st_error *err)
@@ -516,6 +512,7 @@ void st_cursor_close(st_cursor *c)
     if (c) {
         vec_near_free(c->near);
         vec_rank_free(c->rank);
+        vec_rrf_free(c->rrf);
         st_terms_free(&c->terms);
         h5_free(c->query);
         h5_free(c->bits);
@@ -579,6 +576,12 @@ static int step(st_cursor *c, st_error *err)
             take_hit(c, &near);
         }
         return rc;
+    case ST_MODE_FUSED:
+        rc = vec_rrf_next(c->rrf, &near);
+        if (rc > 0) {
+            take_hit(c, &near);
+        }
+        return rc < 0 ? st_from_vec(err, rc, "fusion") : rc;
     default:
         h = vec_rank_next(c->rank);
         if (h) {

@@ -9,7 +9,7 @@
 #include "st_filter.h"
 #include "vec.h"
 
-enum { ST_MODE_BITS, ST_MODE_LIST, ST_MODE_NEAR, ST_MODE_RANKED };
+enum { ST_MODE_BITS, ST_MODE_LIST, ST_MODE_NEAR, ST_MODE_FUSED, ST_MODE_RANKED };
 
 struct st_cursor {
     st_view *v;
@@ -27,6 +27,7 @@ struct st_cursor {
     size_t nexact;
     vec_near *near;
     vec_rank *rank;
+    vec_rrf *rrf;
     double *dist;      /* by row, NaN without; where all distances were needed */
     double *text_rank; /* by row, NaN without; hybrid */
     st_error failed;   /* what a callback ran into */

@@ -36,6 +36,7 @@ typedef struct set {
     size_t nexact;
     uint64_t *filter; // NULL: all
     float *hand;      // what fetch hands out
+    int damaged;      // records are not those of the rows
     long fetched, fetch_fails_at;
     long asked, stop_at;
 } set;
@@ -59,7 +60,8 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
 {
     set *s = ctx;
 
-    assert_true(row < s->n && s->kind[row] == PLANE && selected(s, row) && !isnan(s->norm[row]));
+    assert_true(row < s->n && s->kind[row] == PLANE && selected(s, row));
+    assert_true(s->damaged || !isnan(s->norm[row]));
     if (++s->fetched == s->fetch_fails_at)
         return NULL;
     // a fresh block each time, so that the old one may not be used any more
@@ -418,6 +420,45 @@ static void misuse(void **state)
     free_set(s);
 }
 
+/* Records of any bytes: rows may be missed or come too late, but none comes twice or with a wrong
+ * distance, and there is an end. */
+static void damaged_records(void **state)
+{
+    (void)state;
+    t_rng r = t_rng_start(29);
+    enum { DIM = 24, ROWS = 1000 };
+    float query[DIM];
+
+    for (int round = 0; round < 60; round++) {
+        int metric = round % 3;
+        uint8_t seen[ROWS] = {0};
+        vec_near *near;
+        vec_hit h;
+        int rc;
+
+        t_vector(&r, T_NORMAL, query, DIM);
+        set *s = make_set(&r, metric, INDEPENDENT, DIM, ROWS, 7, query);
+        s->damaged = 1;
+        for (size_t e = 0; e < s->nplane; e++) {
+            size_t stride = vec_plane_stride(DIM);
+            uint8_t *records = (uint8_t *)(uintptr_t)s->planes[e].records;
+            for (uint64_t i = 0; i < s->planes[e].n; i++) // all of it, or only the header
+                t_rng_fill(&r, records + i * stride, t_rng_below(&r, 2) ? stride : 16);
+        }
+        vec_near_args a = args(s, metric, query, t_rng_below(&r, 2) ? 10 : ROWS);
+        assert_int_equal(vec_near_new(&a, &near), VEC_OK);
+        while ((rc = vec_near_next(near, &h)) == 1) {
+            double d = vec_distance(metric, query, vec_norm_f32(query, DIM), s->x + h.row * DIM,
+                                    s->norm[h.row], DIM);
+            assert_memory_equal(&h.key, &d, sizeof d);
+            assert_int_equal(seen[h.row]++, 0);
+        }
+        assert_int_equal(rc, 0);
+        vec_near_free(near);
+        free_set(s);
+    }
+}
+
 /* Runs a search to its end; returns how it ended, and that it stays so. */
 static int run_through(const vec_near_args *a)
 {
@@ -546,6 +587,7 @@ static int run(void)
         cmocka_unit_test(sequences_are_exact_over_many_rows),
         cmocka_unit_test(nothing_to_find),
         cmocka_unit_test(misuse),
+        cmocka_unit_test(damaged_records),
         cmocka_unit_test(failing_fetches_and_stops),
         cmocka_unit_test(failing_allocations),
         cmocka_unit_test(few_vectors_are_read),

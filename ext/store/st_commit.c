@@ -114,18 +114,37 @@ static int cut_tail(st_store *s, st_error *err)
     return ST_OK;
 }
 
+/* Is there a change among the sequences above from, up to to? Frames that only settle have sequences
+** too, and after a death the writer may find one more than a reader counted. */
+static int changed_between(const st_gen *g, uint64_t from, uint64_t to)
+{
+    int found = 0;
+    for (size_t i = g->nslot; i > 0 && g->slot[i - 1]->seq > from; i--) {
+        found |= g->slot[i - 1]->seq <= to;
+    }
+    for (size_t i = g->nkill; i > 0 && g->kill[i - 1].seq > from; i--) {
+        found |= g->kill[i - 1].seq <= to;
+    }
+    for (size_t i = g->npatch; i > 0 && g->patch[i - 1].seq > from; i--) {
+        found |= g->patch[i - 1].seq <= to;
+    }
+    return found;
+}
+
 /* What a connection with open views reads must be the newest state (a flush since does not count);
 ** when it is not, the connection goes on reading what it read. */
 static int refresh_held(st_conn *c, st_error *err)
 {
     st_gen *old_gen = c->gen;
     uint64_t old = c->seq;
-    int held = c->nviews, behind = c->behind, rc;
+    int held = c->nviews, behind = c->behind, stale, rc;
     c->nviews = 0;
     st_gen_ref(old_gen);
     rc = st_snapshot_refresh(c, err);
     c->nviews = held;
-    if (rc || c->seq != old) {
+    stale = c->seq != old &&
+            (c->gen->generation != old_gen->generation || changed_between(c->gen, old, c->seq));
+    if (rc || stale) {
         st_gen_unref(c->gen);
         c->gen = old_gen;
         c->seq = old;
@@ -146,7 +165,7 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
     uint64_t floor = 0;
     int64_t txid = 0;
     ST_TRY(check_paths(s, err));
-    ST_TRY(st_snapshot_mend(s, c->host, err));
+    ST_TRY(st_snapshot_mend(s, c->host, who, err));
     ST_TRY(c->nviews ? refresh_held(c, err) : st_snapshot_refresh(c, err));
     ST_TRY(cut_tail(s, err));
     // The host may know a higher id (a store restored from an older copy): ours must rise above it,
@@ -557,7 +576,7 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
         return ST_OK;
     }
     ST_TRY(st_writer_lock(s, c, 0, err));
-    rc = st_snapshot_mend(s, c->host, err);
+    rc = st_snapshot_mend(s, c->host, NULL, err);
     st_writer_unlock(s, c);
     return rc;
 }

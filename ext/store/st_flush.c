@@ -196,7 +196,7 @@ int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
     ST_TRY(st_writer_lock(s, c, timeout_ms, err));
     // Without the host: whether its write lock is held is not known here, so nothing in doubt can
     // be decided.
-    rc = st_snapshot_mend(s, NULL, err);
+    rc = st_snapshot_mend(s, NULL, NULL, err);
     rc = rc ? rc : st_flush_locked(s, rows, err);
     st_writer_unlock(s, c);
     return rc;

@@ -357,34 +357,44 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-static int settle(st_store *s, st_log_header *h, const st_host *host, st_error *err)
+/* What the state row says about the prepared transaction. A row that is not in the very file that the
+** transaction names, whose write lock the caller holds, never came to be: the host's part of it was
+** undone (DROP TABLE settles before its row goes). In any other host it may still come. */
+static int ask_host(st_log_header *h, const st_host *host, const st_identity *who,
+                    const st_identity *prepared, int *yes, st_error *err)
 {
-    uint8_t uuid[16];
-    uint64_t dev, ino;
-    char name[256] = "";
+    st_error e = {0, ""};
     int64_t txid = 0;
-    int rc, yes;
-    if (h->flags & ST_LOG_SELF) {
-        yes = 1;
-    } else {
-        rc = st_snapshot_prepared(s, h, uuid, &dev, &ino, name, sizeof name, err);
+    int rc = host && host->verdict ? host->verdict(host->ctx, prepared->uuid, &txid, &e)
+                                   : ST_NOTFOUND;
+    if (rc == ST_NOTFOUND && who && who->dev == prepared->dev && who->ino == prepared->ino) {
+        *yes = 0;
+        return ST_OK;
+    }
+    if (rc == ST_NOTFOUND) {
+        return st_fail(err, ST_DOUBT,
+                       "its last transaction is between two phases and belongs to the "
+                       "database '%s': write through that one first",
+                       prepared->host);
+    }
+    *yes = (uint64_t)txid >= h->prepared_seq;
+    return rc ? st_fail(err, rc, "%s", e.text) : ST_OK;
+}
+
+static int settle(st_store *s, st_log_header *h, const st_host *host, const st_identity *who,
+                  st_error *err)
+{
+    char name[256] = "";
+    st_identity prepared = {.host = name};
+    int yes = 1, rc;
+    if (!(h->flags & ST_LOG_SELF)) {
+        rc = st_snapshot_prepared(s, h, prepared.uuid, &prepared.dev, &prepared.ino, name,
+                                  sizeof name, err);
         if (rc == ST_NOTFOUND) {
             yes = 0;
-        } else if (rc) {
-            return rc;
         } else {
-            st_error e = {0, ""};
-            rc = host && host->verdict ? host->verdict(host->ctx, uuid, &txid, &e) : ST_NOTFOUND;
-            if (rc == ST_NOTFOUND) {
-                return st_fail(err, ST_DOUBT,
-                               "its last transaction is between two phases and belongs to the "
-                               "database '%s': write through that one first",
-                               name);
-            }
-            if (rc) {
-                return st_fail(err, rc, "%s", e.text);
-            }
-            yes = (uint64_t)txid >= h->prepared_seq;
+            ST_TRY(rc);
+            ST_TRY(ask_host(h, host, who, &prepared, &yes, err));
         }
     }
     if (yes) {
@@ -397,7 +407,7 @@ static int settle(st_store *s, st_log_header *h, const st_host *host, st_error *
     return ST_OK;
 }
 
-int st_snapshot_mend(st_store *s, const st_host *host, st_error *err)
+int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err)
 {
     st_log_header h;
     ST_TRY(st_header(s, &h, err));
@@ -406,7 +416,7 @@ int st_snapshot_mend(st_store *s, const st_host *host, st_error *err)
         ST_TRY(take_committed_tail(s, &h, err));
     }
     if (h.prepared_len > h.committed_len) {
-        ST_TRY(settle(s, &h, host, err));
+        ST_TRY(settle(s, &h, host, who, err));
     }
     s->checked = 1;
     return ST_OK;

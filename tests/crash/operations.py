@@ -1,0 +1,182 @@
+"""Operations that test_kill.py interrupts, and the look at what they left. Jobs for harness.forks.
+
+Each operation works on a copy of the same prepared folder: a store of ten rows, seven in the file, three in the
+log, and a host with two notes. `other.db` is a second host of the same store.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+
+from conftest import open_connection
+from harness.jobs import killer, open_host, rows_of, state_of, vector
+
+BIG = "amber " * 2000  # one such row passes the autoflush of the prepared store
+AUTOFLUSH = 8192
+
+# name: statements, run one by one
+OPERATIONS = {
+    "insert": ["INSERT INTO memory(id, content, session) VALUES (20, 'amber', 's-2')"],
+    "insert-trigger": ["INSERT INTO notes VALUES (30, 'both amber')"],
+    "update-text": ["UPDATE memory SET content = 'delta', priority = 9 WHERE id IN (2, 9)"],
+    "update-small": ["UPDATE memory SET importance = 0.25, priority = id WHERE id IN (1, 3, 8)"],
+    "delete": ["DELETE FROM memory WHERE id IN (4, 10)"],
+    "replace": ["INSERT OR REPLACE INTO memory(id, content, timestamp) VALUES (5, 'ember', 1.0)"],
+    "move": ["UPDATE memory SET id = id + 100 WHERE id > 6"],
+    "transaction": [
+        "BEGIN",
+        "INSERT INTO notes VALUES (3, 'three')",
+        "INSERT INTO memory(id, content) VALUES (20, 'amber'), (21, 'brook')",
+        "UPDATE memory SET content = 'fjord' WHERE id IN (1, 9)",
+        "UPDATE memory SET priority = 77 WHERE id IN (2, 21)",
+        "DELETE FROM memory WHERE id IN (3, 8)",
+        "UPDATE notes SET text = 'changed' WHERE id = 1",
+        "COMMIT"],
+    "savepoint": [
+        "BEGIN",
+        "INSERT INTO memory(id, content) VALUES (20, 'amber')",
+        "INSERT INTO notes VALUES (3, 'three')",
+        "SAVEPOINT s",
+        "INSERT INTO memory(id, content) VALUES (21, 'brook')",
+        "INSERT INTO notes VALUES (4, 'four')",
+        "DELETE FROM memory WHERE id < 5",
+        "ROLLBACK TO s",
+        "UPDATE memory SET priority = 1 WHERE id = 20",
+        "COMMIT"],
+    "rollback": [
+        "BEGIN", "INSERT INTO memory(id, content) VALUES (20, 'amber')", "INSERT INTO notes VALUES (3, 'three')",
+        "DELETE FROM memory WHERE id < 5", "ROLLBACK"],
+    "full": [  # the store syncs at COMMIT
+        "SELECT h5mem_config('memory', 'synchronous', 'full')",
+        "INSERT INTO notes VALUES (30, 'both amber')"],
+    "flush": ["SELECT h5mem_flush('memory')"],
+    "autoflush": [f"BEGIN; INSERT INTO notes VALUES (3, 'three'); INSERT INTO memory(id, content) VALUES (20, '{BIG}');"
+                  " COMMIT"],
+    "close": ["SELECT count(*) FROM memory", "close"],
+    "write-and-close": ["INSERT INTO notes VALUES (30, 'both amber')", "close"],
+    "create": ["CREATE VIRTUAL TABLE fresh USING h5mem('fresh.h5', dim=3)"],
+    "create-and-insert": [
+        "BEGIN", "CREATE VIRTUAL TABLE fresh USING h5mem('fresh.h5', dim=3)", "INSERT INTO notes VALUES (3, 'three')",
+        "INSERT INTO fresh(id, content) VALUES (1, 'amber')", "INSERT INTO memory(id, content) VALUES (20, 'amber')",
+        "COMMIT"],
+    "create-again": ["CREATE VIRTUAL TABLE again USING h5mem('agent.h5')",
+                     "INSERT INTO again(id, content) VALUES (20, 'amber')"],
+    "rename-and-insert": ["BEGIN", "INSERT INTO notes VALUES (30, 'both amber')",
+                          "ALTER TABLE notes ADD COLUMN more", "DELETE FROM memory WHERE id = 1", "COMMIT"],
+    "drop": ["DROP TABLE memory"],
+}
+FILE_HOSTS_ONLY = ("create", "create-and-insert", "create-again", "rename-and-insert", "drop")
+
+
+def connect(folder, mode):
+    os.chdir(folder)
+    return open_host(folder, mode)
+
+
+def prepare(channel, folder, mode):
+    """Makes the folder; ends without closing anything, so that the log keeps its rows."""
+    killer().killer_sync(0)
+    con = open_host(folder, mode, f", autoflush={AUTOFLUSH}")
+    con.execute("INSERT INTO notes VALUES (1, 'one'), (2, 'two')")
+    for key in range(1, 11):
+        con.execute("INSERT INTO memory(id, content, session, embedding, timestamp) VALUES (?, ?, ?, ?, ?)",
+                    (key, f"amber cedar {key}", f"s-{key % 2}", vector(1, key, 0, 1), key))
+        if key == 7:
+            con.execute("SELECT h5mem_flush('memory')").fetchall()
+    other = open_connection(pathlib.Path(folder, "other.db"))
+    other.execute("CREATE VIRTUAL TABLE other USING h5mem('agent.h5')")
+    channel.send(None)
+    os._exit(0)
+
+
+def run(con, sql):
+    if sql == "close":
+        con.close()
+    elif ";" in sql:
+        con.executescript(sql)
+    else:
+        con.execute(sql).fetchall()
+
+
+def interrupt(channel, folder, mode, name, at=0, moment=0, steps=None):
+    """Runs an operation under the killer. Sends None after each statement, at the end its calls."""
+    lib = killer()
+    lib.killer_sync(0)
+    con = connect(folder, mode)
+    lib.killer_arm(at, moment)
+    for sql in OPERATIONS[name][:steps]:
+        run(con, sql)
+        channel.send(None)
+    channel.send(lib.killer_disarm().decode())
+    os._exit(0)
+
+
+def look(con, mode):
+    """What there is: the tables, rows of memory without their times, an option, notes, rows of fresh."""
+    there = [row[0] for row in con.execute("SELECT name FROM sqlite_schema WHERE name IN ('again', 'fresh',"
+                                           " 'memory') ORDER BY name")]
+    seen = {"tables": there}
+    if "memory" in there:
+        rows, notes = state_of(con)
+        seen["rows"] = {key: row[:-1] for key, row in rows.items()}
+        seen["synchronous"] = con.execute("SELECT h5mem_config('memory', 'synchronous')").fetchone()[0]
+    if "again" in there:
+        assert rows_of(con, "again") == rows, "two tables show one store differently"
+    if "fresh" in there:
+        seen["fresh"] = con.execute("SELECT id, content FROM fresh ORDER BY id").fetchall()
+    if mode != "memory":
+        seen["notes"] = dict(con.execute("SELECT id, text FROM notes"))
+    return seen
+
+
+def look_by_other():
+    """The rows as a second host sees them, which knows nothing of the first one's transactions."""
+    other = open_connection("other.db")
+    rows = {key: row[:-1] for key, row in rows_of(other, "other").items()}
+    other.close()
+    return rows
+
+
+def after_write(seen):
+    """What inspect's write makes of a state."""
+    seen = dict(seen)
+    if "notes" in seen:
+        seen["notes"] = {**seen["notes"], 2: "after"}
+    if "rows" in seen:
+        rows = seen["rows"] = dict(seen["rows"])
+        if 6 in rows:
+            rows[6] = (*rows[6][:3], 5, *rows[6][4:])
+        rows[500] = ("after", None, 0.5, None, None)
+    return seen
+
+
+def inspect(channel, folder, mode, read_first):
+    """Sends what a fresh process sees, what it sees after a write of its own, and what is left when all is closed."""
+    lib = killer()
+    lib.killer_sync(0)
+    con = connect(folder, mode)
+    by_other = look_by_other() if read_first else None
+    found = look(con, mode) if read_first else None
+    con.execute("BEGIN")
+    con.execute("UPDATE notes SET text = 'after' WHERE id = 2")
+    if con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'memory'").fetchone():
+        # Not by one id: then SQLite keeps the reading cursor open while it writes.
+        con.execute("UPDATE memory SET priority = 5 WHERE id BETWEEN 6 AND 6")
+        con.execute("INSERT INTO memory(id, content) VALUES (500, 'after')")
+    con.execute("COMMIT")
+    written = look(con, mode)
+    if "rows" in written:
+        con.execute("SELECT h5mem_flush('memory')").fetchall()
+        assert look(con, mode) == written, "a flush has changed the rows"
+        con.execute("INSERT INTO memory(content) VALUES ('one more')")
+        assert con.execute("SELECT max(id), count(*) FROM memory").fetchone() == (501, len(written["rows"]) + 1)
+        con.execute("DELETE FROM memory WHERE id = 501")
+    if "fresh" not in written:
+        con.execute(OPERATIONS["create"][0])
+        assert con.execute("SELECT count(*) FROM fresh").fetchone() == (0,)
+        con.execute("INSERT INTO fresh(content) VALUES ('ledge')")
+        assert con.execute("SELECT max(content) FROM fresh WHERE content MATCH 'ledge'").fetchone() == ("ledge",)
+    assert con.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    con.close()
+    left = sorted(path.name for path in pathlib.Path(folder).iterdir())
+    channel.send((by_other, found, written, look_by_other(), left))

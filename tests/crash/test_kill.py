@@ -1,0 +1,212 @@
+"""Killed processes: every committed row is there afterwards, and no other, in the store and in its host.
+
+Random kills: a writer works until SIGKILL meets it. Before each COMMIT it says what is to change, after it that
+COMMIT has returned. The next process must find all that was confirmed; what was announced and not confirmed
+must be there wholly or not at all, in both files alike.
+
+Chosen kills: the same operation over and over, killed before, in and after its first call that changes a file,
+its second, and so on until it ends. Each time both files must be as before or as after.
+
+More of the first with the environment variable H5MEM_KILLS (default 500).
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from crash.operations import FILE_HOSTS_ONLY, OPERATIONS, after_write
+from harness.forks import Server
+from harness.jobs import AFTER, BEFORE, HALF, MODES
+
+HERE = pathlib.Path(__file__).resolve().parent
+KILLS = int(os.environ.get("H5MEM_KILLS", 500))
+ROUND = 25  # kills of one store, which grows meanwhile
+
+
+@pytest.fixture(scope="module")
+def server(so, tmp_path_factory):
+    cc = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if cc is None:
+        pytest.skip("no C compiler for the library that kills")
+    lib = tmp_path_factory.mktemp("killer") / "killer.so"
+    subprocess.run([*cc.split(), "-shared", "-fPIC", "-O1", "-o", str(lib), str(HERE / "killer.c"), "-ldl"], check=True)
+    server = Server(["harness.jobs", "crash.operations"],
+                    LD_PRELOAD=" ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(lib)])))
+    yield server
+    server.close()
+
+
+# ---- random kills
+
+def changed(table, change):
+    new, gone = change
+    return {key: row for key, row in {**table, **new}.items() if key not in gone}
+
+
+class Round:
+    """One store and its writers, one after the other."""
+
+    def __init__(self, server, folder, mode, rng):
+        self.server, self.folder, self.mode, self.rng = server, folder, mode, rng
+        self.options = f", autoflush={rng.choice((4096, 16384, 65536))}"
+        self.options += rng.choice(("", ", compression='deflate:1'", ", compression='zstd:1'", ", synchronous=full"))
+        self.states = [({}, {})]  # what may be there
+        self.commits = self.open_ends = self.taken = 0
+
+    def found(self, rows, notes):
+        """Takes what a process has found; for a host without a file only the store lives on."""
+        if self.mode == "memory":
+            right = [i for i, state in enumerate(self.states) if state[0] == rows]
+        else:
+            right = [i for i, state in enumerate(self.states) if state == (rows, notes)]
+        if not right:
+            raise AssertionError("\n".join(["neither before nor after:", *(
+                f"{name}: {key} should be {old.get(key, 'away')}, is {new.get(key, 'away')}"
+                for name, old, new in (("memory", self.states[0][0], rows), ("notes", self.states[0][1], notes))
+                for key in sorted(old.keys() | new.keys()) if old.get(key, ()) != new.get(key, ())),
+                f"announced: {self.pending}" if len(self.states) > 1 else "nothing was announced"]))
+        self.taken += len(self.states) > 1 and right[-1] == 1
+        self.states = [(rows, {} if self.mode == "memory" else notes)]
+
+    def kill(self):
+        """A writer, from start to death."""
+        child = self.server.start("harness.jobs", "writer", sync=self.rng.random() < 0.2, folder=str(self.folder),
+                                  mode=self.mode, seed=self.rng.getrandbits(32), options=self.options)
+        until = time.monotonic() + self.rng.uniform(0.005, 0.25)
+        while time.monotonic() < until:
+            if child.channel.poll(max(0, until - time.monotonic())):
+                self.take(child.recv())
+        child.kill()
+        for message in child.rest():
+            self.take(message)
+        assert child.wait() == -9
+        self.open_ends += len(self.states) > 1
+
+    def take(self, message):
+        if message[0] == "ready":
+            self.found(*message[1:])
+        elif message[0] == "intent":
+            rows, notes = self.states[-1]
+            self.pending = message[1:]
+            self.states.append((changed(rows, message[1]), changed(notes, message[2])))
+        else:
+            del self.states[0]
+            self.commits += 1
+
+
+def run_round(server, folder, mode, kills, seed):
+    rng = random.Random(seed)
+    folder.mkdir()
+    one = Round(server, folder, mode, rng)
+    for number in range(kills):
+        try:
+            one.kill()
+            if rng.random() < 0.2:
+                one.found(*server.run("harness.jobs", "reader", folder=str(folder), mode=mode))
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, {mode}{one.options}, kill {number}: {error}") from error
+    one.found(*server.run("harness.jobs", "reader", folder=str(folder), mode=mode))
+    return one
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kills_at_random_moments(server, tmp_path, report, mode):
+    kills = (KILLS + len(MODES) - 1) // len(MODES)
+    seed = int(os.environ.get("T_SEED", random.SystemRandom().getrandbits(32)))
+    rounds = []
+    for at in range(0, kills, ROUND):
+        folder = tmp_path / str(at)
+        rounds.append(run_round(server, folder, mode, min(ROUND, kills - at), seed + at))
+        shutil.rmtree(folder)
+    commits, ends, taken = (sum(getattr(r, name) for r in rounds) for name in ("commits", "open_ends", "taken"))
+    report(f"{mode} host, seed {seed}: {kills} kills, {commits} commits confirmed; {ends} kills between announcement"
+           f" and confirmation, {taken} of these transactions were there")
+    assert commits > kills
+
+
+# ---- chosen kills
+
+CASES = [(mode, name) for mode in MODES for name in OPERATIONS if mode != "memory" or name not in FILE_HOSTS_ONLY]
+CHANGES_NOTHING = ("rollback", "flush", "close")
+LEFT = {"agent.h5", "agent.h5-wal", "fresh.h5", "fresh.h5-wal", "host.db", "other.db"}
+
+
+@pytest.fixture(scope="module")
+def prepared(server, tmp_path_factory):
+    """prepared(mode) -> a folder to copy"""
+    made = {}
+
+    def go(mode):
+        if mode not in made:
+            made[mode] = tmp_path_factory.mktemp(mode)
+            server.run("crash.operations", "prepare", folder=str(made[mode]), mode=mode)
+        return made[mode]
+
+    return go
+
+
+class Operation:
+    """One operation on copies of the prepared folder. states[i]: what is there after i statements."""
+
+    def __init__(self, server, template, folder, mode, name):
+        self.server, self.template, self.folder, self.mode, self.name = server, template, folder, mode, name
+        self.states = []
+        for steps in range(len(OPERATIONS[name]) + 1):
+            self.calls = self.run(steps=steps)[1]
+            self.states.append(self.inspect(True)[1])
+        assert "w" in self.calls or name == "rollback"
+
+    def run(self, **arguments):
+        """(statements that were confirmed, the calls or None after a kill)"""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self.template, self.folder)
+        child = self.server.start("crash.operations", "interrupt", folder=str(self.folder), mode=self.mode,
+                                  name=self.name, **arguments)
+        said = list(child.rest())
+        status = child.wait()
+        assert status == (0 if said and said[-1] is not None else -9), f"ended with {status}"
+        return sum(word is None for word in said), said[-1] if status == 0 else None
+
+    def inspect(self, read_first):
+        return self.server.run("crash.operations", "inspect", folder=str(self.folder), mode=self.mode,
+                               read_first=read_first)
+
+    def kill(self, at, moment):
+        """One kill; 1 when the statement that it met had happened, 0 when not, None when nothing tells."""
+        confirmed, calls = self.run(at=at, moment=moment)
+        assert calls is None, f"the operation made calls {calls}, not {self.calls}"
+        allowed = self.states[confirmed:confirmed + 2]
+        by_other, found, written, last, left = self.inspect(moment != AFTER)
+        if found is not None:
+            assert found in allowed, f"found {found}, allowed {allowed}"
+            assert by_other in [state.get("rows", by_other) for state in allowed], f"another host sees {by_other}"
+        now = [after_write(state) for state in ([found] if found is not None else allowed)]
+        assert written in now, f"after a write {written}, allowed {now}"
+        assert last == written.get("rows", last), f"another host sees {last}, not {written}"
+        assert set(left) <= LEFT, f"left over: {sorted(set(left) - LEFT)}"
+        return None if allowed[0] == allowed[-1] else int(written == after_write(allowed[-1]))
+
+
+def moments(call):
+    """After a sync everything is as before it; only a write has a middle."""
+    return (BEFORE, HALF, AFTER) if call == "w" else (BEFORE,) if call == "s" else (BEFORE, AFTER)
+
+
+@pytest.mark.parametrize("mode,name", CASES)
+def test_kills_at_every_call(server, prepared, tmp_path, mode, name):
+    one = Operation(server, prepared(mode), tmp_path / "store", mode, name)
+    happened = set()
+    for at, call in enumerate(one.calls, 1):
+        for moment in moments(call):
+            try:
+                happened.add(one.kill(at, moment))
+            except Exception as error:
+                raise AssertionError(f"killed {('before', 'in the middle of', 'after')[moment]} call {at} of"
+                                     f" {one.calls}: {error}") from error
+    assert happened - {None} == (set() if name in CHANGES_NOTHING else {0, 1})

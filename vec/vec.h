@@ -51,11 +51,11 @@ void vec_free(void *p); /* frees what this library handed over */
 /* -------------------------------------------------------------------------------------- kernels */
 
 /*
- * Kernel contract: cannot fail, does not allocate, any alignment, any n >= 0, reads nothing but its
- * arguments, writes nothing but its result. The scalar version is the definition; the others give
- * the sum of the same products in another order: results of two levels differ by at most n * 2^-23
- * times the sum of the absolute products. Every level accumulates in f32 lanes. NaN and infinity
- * propagate.
+ * Kernel contract: cannot fail, does not allocate, any alignment a float may have, any n >= 0,
+ * reads nothing but its arguments, writes nothing but its result. The scalar version is the
+ * definition; the others give the sum of the same products in another order: results of two levels
+ * differ by at most n * 2^-23 times the sum of the absolute products. Every level accumulates in
+ * f32 lanes. NaN and infinity propagate.
  */
 typedef float (*vec_pair_fn)(const float *a, const float *b, size_t n);
 /* out[i] = kernel(q, rows + i * dim) for i < n, bit-equal to the pair kernel of the same level. */
@@ -170,9 +170,10 @@ typedef struct vec_list {
 int vec_fuse_rrf(const vec_list *lists, size_t nlist, double k, uint64_t nrow, vec_hit **out,
                  size_t *n);
 
-/* The same fusion of two lists on demand: hands the rows out best first and finds out about positions
-** only as far as it is asked. The sequence (score, then id) is that of ranking what vec_fuse_rrf
-** gives. A list is given by a key a row, smaller is better, NaN for a row that is not in it. */
+/* The same fusion of two lists on demand: hands the rows out best first and finds out about
+ * positions only as far as it is asked. The sequence (score, then id) is that of ranking what
+ * vec_fuse_rrf gives. A list is given by a key a row, smaller is better, NaN for a row that is not
+ * in it. */
 typedef struct vec_rrf_args {
     const double *key[2]; /* nrow keys each; must outlive the object */
     double weight[2];     /* finite, not negative */
@@ -183,17 +184,18 @@ typedef struct vec_rrf_args {
 } vec_rrf_args;
 typedef struct vec_rrf vec_rrf;
 int vec_rrf_new(const vec_rrf_args *a, vec_rrf **out);
-int vec_rrf_next(vec_rrf *f, vec_hit *out); /* 1: a row, key = minus the score; 0: no more; or a code */
+/* 1: a row, key = minus the score; 0: no more; or a code. */
+int vec_rrf_next(vec_rrf *f, vec_hit *out);
 void vec_rrf_free(vec_rrf *f);
 
 /* --------------------------------------------------------------------------------------- planes */
 
 /*
  * A plane is a small copy of the vectors that is scanned instead of them. One record a row: norm,
- * scale, a certified bound on the error, and dim 8-bit codes (layout in vec_plane.c). From a record
- * and the query follows an interval that is certain to hold the distance which vec_distance
- * computes, rounding of both included; rows whose interval lies beyond what is asked for are never
- * looked at again.
+ * dim 8-bit codes, and the angle by which they miss the vector (layout and proof in vec_plane.c).
+ * From a record and the query follows a lower bound on the distance that vec_distance computes,
+ * rounding of both included; only rows whose bound is small enough are looked at. A record of wrong
+ * bytes makes the answer wrong, and nothing worse.
  */
 size_t vec_plane_stride(size_t dim); /* bytes of one record, a multiple of 16 */
 /* Makes the record of x (NULL: a row without a vector). The same input gives the same bytes at
@@ -216,8 +218,9 @@ typedef struct vec_near_args {
     const vec_extent *exact; /* rows that have none; disjoint from planes */
     size_t nexact;
     const uint64_t *filter; /* bitmap of the rows to search; NULL = all */
-    /* The stored vector of a row that has a record, and its vec_norm_f32; valid until the next
-     * call. NULL: failed, the search ends with VEC_ABORT. */
+    /* The stored vector of a row whose record says that it has one, and its vec_norm_f32 (NaN: it
+     * has none after all); valid until the next call. NULL: failed, the search ends with
+     * VEC_ABORT. */
     const float *(*fetch)(void *ctx, uint64_t row, float *norm);
     int64_t (*id)(void *ctx, uint64_t row); /* the row's id, for ties */
     /* Nonzero: end with VEC_ABORT; NULL: never. Asked about every 64 KiB scanned and every some
@@ -229,10 +232,10 @@ typedef struct vec_near_args {
 
 /* Exact nearest neighbours, nearest first, on demand: the sequence (distance, then id) is that of
  * sorting vec_distance over all filtered rows that have a vector. args' arrays must outlive the
- * object. */
+ * object. VEC_LIMIT: there are planes, and more than VEC_PLANE_DIM_MAX dimensions. */
 typedef struct vec_near vec_near;
 int vec_near_new(const vec_near_args *a, vec_near **out);
-/* 1: a hit, key = distance; 0: no more; negative: failed. */
+/* 1: a hit, key = distance; 0: no more; negative: failed, and every further call says the same. */
 int vec_near_next(vec_near *s, vec_hit *out);
 void vec_near_free(vec_near *s);
 
@@ -301,6 +304,13 @@ int vec_run_check(const vec_run *r);
  * clear in live (NULL = keep all). *bytes is the caller's (vec_free). */
 int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
                   size_t *n);
+/* The same for a store that drops its dead rows: each live row gets the number of live rows before
+** it. live must not be NULL. */
+int vec_run_compact(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
+                    size_t *n);
+/* The row number at position i < vec_run_rows, ascending with i; VEC_FORMAT when it is out of the
+** run's range. */
+int vec_run_row(const vec_run *r, uint64_t i, uint64_t *row);
 
 /* A part of the searched rows: exactly one of run and text is set. A row is in one part at most. */
 typedef struct vec_source {

@@ -234,50 +234,65 @@ static void windows_join(void **state)
     t_corpus_free(&c);
 }
 
-/* Lengths past the table of factors. */
+/* n rows of given lengths, "w" at the front and every 500 words from then on. */
+static vec_text *long_text(const int *lengths, int n, double *total)
+{
+    uint8_t *stream = malloc(2 * 70001);
+    vec_text *t;
+
+    *total = 0;
+    assert_int_equal(vec_text_new(&t), VEC_OK);
+    for (int i = 0; i < n; i++) {
+        size_t bytes = vec_token_put(stream, "w", 1, 0);
+
+        for (int k = 1; k < lengths[i]; k++)
+            bytes += vec_token_put(stream + bytes, k % 500 == 1 ? "w" : "v", 1, 0);
+        assert_int_equal(vec_text_add(t, (uint64_t)i, stream, bytes), VEC_OK);
+        *total += lengths[i];
+    }
+    free(stream);
+    return t;
+}
+
+/* Lengths past the table of factors, kept in one, two and four bytes. */
 static void long_rows(void **state)
 {
-    static const int lengths[] = {1, 1022, 1023, 1024, 1025, 70000};
-    enum { ROWS = sizeof lengths / sizeof *lengths };
-    uint8_t *stream = malloc(3 * 70001), *bytes;
-    uint64_t live = (1 << ROWS) - 1;
-    double total = 0, idf = log(1 + 0.5 / (ROWS + 0.5));
-    vec_source src = {.dense = 1};
-    vec_bm25_args a = {&src, 1,   (const uint8_t *)"\x02w", 2, &live, NULL, ROWS, 1.2, 0.75,
-                       NULL, NULL};
-    vec_text *t;
-    vec_run *run;
-    vec_hit *hits;
-    size_t n;
+    static const int lengths[] = {1, 30, 255, 1022, 1023, 1024, 1025, 70000};
+    static const int counts[] = {3, 7, 8};
+    static const unsigned sizes[] = {1, 2, 4};
 
     (void)state;
-    assert_int_equal(vec_text_new(&t), VEC_OK);
-    for (int i = 0; i < ROWS; i++) {
-        n = vec_token_put(stream, "w", 1, 0);
-        for (int k = 1; k < lengths[i]; k++)
-            n += vec_token_put(stream + n, k % 500 == 1 ? "w" : "v", 1, 0);
-        assert_int_equal(vec_text_add(t, (uint64_t)i, stream, n), VEC_OK);
-        total += lengths[i];
-    }
-    assert_int_equal(vec_text_image(t, &bytes, &n), VEC_OK);
-    assert_int_equal(vec_run_open(bytes, n, &run), VEC_OK);
-    for (int form = 0; form < 2; form++) {
-        src.run = form ? run : NULL;
-        src.text = form ? NULL : t;
+    for (int round = 0; round < 6; round++) {
+        int rows = counts[round / 2];
+        uint64_t live = ((uint64_t)1 << rows) - 1;
+        double total, idf = log(1 + 0.5 / (rows + 0.5));
+        vec_source src = {.dense = 1};
+        const uint8_t *query = (const uint8_t *)"\x02w";
+        vec_bm25_args a = {&src, 1, query, 2, &live, NULL, (uint64_t)rows, 1.2, 0.75, NULL, NULL};
+        vec_text *t = long_text(lengths, rows, &total);
+        uint8_t *bytes;
+        vec_run *run;
+        vec_hit *hits;
+        size_t n;
+
+        assert_int_equal(vec_text_image(t, &bytes, &n), VEC_OK);
+        assert_int_equal(vec_run_open(bytes, n, &run), VEC_OK);
+        assert_int_equal(run->part.len_size, sizes[round / 2]);
+        src.run = round % 2 ? run : NULL;
+        src.text = round % 2 ? NULL : t;
         assert_int_equal(vec_bm25(&a, &hits, &n), VEC_OK);
-        assert_int_equal(n, ROWS);
+        assert_int_equal(n, rows);
         for (size_t i = 0; i < n; i++) {
             double dl = lengths[hits[i].row], tf = 1 + floor((dl + 498) / 500);
-            double k = 1.2 * (1 - 0.75 + 0.75 * dl / (total / ROWS));
+            double k = 1.2 * (1 - 0.75 + 0.75 * dl / (total / rows));
 
             assert_true(fabs(-hits[i].key - idf * tf * 2.2 / (tf + k)) < 1e-12);
         }
         vec_free(hits);
+        vec_run_close(run);
+        vec_free(bytes);
+        vec_text_free(t);
     }
-    vec_run_close(run);
-    vec_free(bytes);
-    vec_text_free(t);
-    free(stream);
 }
 
 static void refused(const vec_bm25_args *a, int want)
@@ -299,6 +314,7 @@ static void misuse_is_refused(void **state)
     const uint8_t *query = (const uint8_t *)"\x04w0\x04w1";
     spread s = {.n = 0};
     vec_source src[2];
+    uint64_t second[3] = {UINT64_MAX << 50, UINT64_MAX, 0};
     vec_bm25_args a = {src, 2, query, 6, c.live, NULL, c.nrow, 1.2, 0.75, NULL, NULL};
 
     (void)state;
@@ -324,6 +340,14 @@ static void misuse_is_refused(void **state)
     src[0].text = NULL; // neither
     refused(&a, VEC_MISUSE);
     src[0].text = s.text[0];
+    src[0] = src[1]; // the same rows twice
+    a.query = (const uint8_t *)"\x04w0\x04w1\x04w2\x04w4\x04w6\x04w8\x04w9";
+    a.nquery = 21;
+    a.live = second;
+    refused(&a, VEC_MISUSE);
+    src[0] = s.src[0];
+    a.query = query;
+    a.nquery = 6;
     a.live = NULL;
     refused(&a, VEC_MISUSE);
     a.live = c.live;

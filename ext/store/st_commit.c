@@ -114,8 +114,8 @@ static int cut_tail(st_store *s, st_error *err)
     return ST_OK;
 }
 
-/* Is there a change among the sequences above from, up to to? Frames that only settle have sequences
-** too, and after a death the writer may find one more than a reader counted. */
+/* Is there a change among the sequences above from, up to to? Frames that only settle have
+** sequences too, and after a death the writer may find one more than a reader counted. */
 static int changed_between(const st_gen *g, uint64_t from, uint64_t to)
 {
     int found = 0;

@@ -357,9 +357,9 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* What the state row says about the prepared transaction. A row that is not in the very file that the
-** transaction names, whose write lock the caller holds, never came to be: the host's part of it was
-** undone (DROP TABLE settles before its row goes). In any other host it may still come. */
+/* What the state row says about the prepared transaction. A row that is not in the very file that
+** the transaction names, whose write lock the caller holds, never came to be: the host's part of it
+** was undone (DROP TABLE settles before its row goes). In any other host it may still come. */
 static int ask_host(st_log_header *h, const st_host *host, const st_identity *who,
                     const st_identity *prepared, int *yes, st_error *err)
 {

@@ -169,8 +169,8 @@ int st_snapshot_refresh(st_conn *c, st_error *err);
 ** reference back. Needs a log. */
 int st_snapshot_latest(st_store *s, st_gen **out, st_error *err);
 /* The writer's look at the files, with the writer lock held: mends a torn flip, settles a
-** transaction in doubt, cuts a bad tail. who: the host file that is about to write and is locked for
-** it; NULL when none is. */
+** transaction in doubt, cuts a bad tail. who: the host file that is about to write and is locked
+** for it; NULL when none is. */
 int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err);
 /* The identity in the prepare frame of a header that has one. name gets the host's file name. */
 int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,

@@ -2,10 +2,10 @@
  * killer.c - a preloaded library that kills its process at a chosen system call.
  *
  * Calls that change a file are counted from killer_arm() on: pwrite, ftruncate, fdatasync, fsync,
- * unlink, rename, and open with O_CREAT. At call number `at` the process dies by SIGKILL: before the
- * call, after it, or with half of a pwrite done. `at` 0 only counts; killer_disarm() gives the calls
- * that were made, a letter each: w pwrite, t ftruncate, s fsync and fdatasync, u unlink, r rename,
- * o open.
+ * unlink, rename, and open with O_CREAT. At call number `at` the process dies by SIGKILL: before
+ * the call, after it, or with half of a pwrite done. `at` 0 only counts; killer_disarm() gives the
+ * calls that were made, a letter each: w pwrite, t ftruncate, s fsync and fdatasync, u unlink,
+ * r rename, o open.
  *
  * killer_sync(0) turns syncs into counted calls that do nothing: what a killed process has written
  * is in the system's cache and survives it, so that no test of kills needs the disk.

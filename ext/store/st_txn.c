@@ -436,6 +436,9 @@ void st_rollback_to(st_conn *c, int n)
     undo_to(t, nop);
     // The savepoint itself stays open: SQLite may roll back to it again.
     drop_marks(t, n + 1);
+    for (size_t i = 0; i < t->nmark; i++) {
+        t->mark[i].nop = ST_MIN(t->mark[i].nop, t->nop); // n was never set: all is undone
+    }
 }
 
 /* -------------------------------------------------------------------------------------- options */

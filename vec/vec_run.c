@@ -84,6 +84,20 @@ uint64_t vec_run_last(const vec_run *r)
     return r->part.first + r->part.span;
 }
 
+int vec_run_row(const vec_run *r, uint64_t i, uint64_t *row)
+{
+    uint32_t off;
+
+    *row = 0;
+    if (i >= r->part.nrow)
+        return VEC_MISUSE;
+    off = vec_part_off(&r->part, (uint32_t)i);
+    if (off > r->part.span)
+        return VEC_FORMAT;
+    *row = r->part.first + off;
+    return VEC_OK;
+}
+
 uint64_t vec_run_rows(const vec_run *r)
 {
     return r->part.nrow;

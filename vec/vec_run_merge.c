@@ -32,7 +32,10 @@ typedef struct merge {
     input **heap;
     size_t nheap;
     const uint64_t *live;
-    uint64_t first; // row number of the first live row
+    int renumber;    // rows get the number of live rows before them
+    uint64_t seen;   // rows below this are counted in
+    uint64_t before; // live ones
+    uint64_t first;  // row number of the first live row
     uint32_t nrow;
     vec_buf off;
     vec_buf len;
@@ -63,6 +66,18 @@ static int add_row(merge *m, uint64_t row, uint32_t len)
     return VEC_OK;
 }
 
+/* The new number of a live row; rows come in ascending order. */
+static uint64_t renumbered(merge *m, uint64_t row)
+{
+    while (m->seen < row) {
+        unsigned n = row - m->seen < 64 ? (unsigned)(row - m->seen) : 64;
+
+        m->before += vec_bits_popcount(vec_bits_group(m->live, m->seen, n));
+        m->seen += n;
+    }
+    return m->before;
+}
+
 static int add_rows(merge *m, input *in)
 {
     const vec_part *p = &in->run->part;
@@ -82,7 +97,7 @@ static int add_rows(merge *m, input *in)
         if (m->live && !vec_bits_get(m->live, row))
             continue;
         in->map[i] = m->nrow;
-        rc = add_row(m, row, vec_part_len(p, i));
+        rc = add_row(m, m->renumber ? renumbered(m, row) : row, vec_part_len(p, i));
         if (rc)
             return rc;
     }
@@ -204,10 +219,10 @@ static int check_order(vec_run *const *runs, size_t nrun)
     return VEC_OK;
 }
 
-int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
-                  size_t *n)
+static int merge_all(vec_run *const *runs, size_t nrun, const uint64_t *live, int renumber,
+                     uint8_t **bytes, size_t *n)
 {
-    merge m = {.nin = nrun, .live = live};
+    merge m = {.nin = nrun, .live = live, .renumber = renumber};
     int rc = check_order(runs, nrun);
 
     *bytes = NULL;
@@ -240,4 +255,16 @@ done:
     vec_buf_free(&m.len);
     vec_runw_free(&m.out);
     return rc;
+}
+
+int vec_run_merge(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
+                  size_t *n)
+{
+    return merge_all(runs, nrun, live, 0, bytes, n);
+}
+
+int vec_run_compact(vec_run *const *runs, size_t nrun, const uint64_t *live, uint8_t **bytes,
+                    size_t *n)
+{
+    return merge_all(runs, nrun, live, 1, bytes, n);
 }

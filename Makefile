@@ -64,7 +64,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(U
 	    $(call objects,bench)
 
 .PHONY: all libs demo test test-asan test-tsan lint bench bench-peers neon static clean help units module \
-        need-build need-demo need-test need-bench FORCE
+        need FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -73,15 +73,17 @@ libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
 units: $(UNITS) $(TOOLS)
 
-# ---- what a build needs (each probe is quick and silent where all is there)
+# ---- what the goals need: one quick probe, silent where all is there, before anything else
 
-need-build need-demo need-test need-bench: need-%:
-	@sh .ci/deps $*
+WANTS := build $(filter demo,$(MAKECMDGOALS)) $(if $(filter bench-peers,$(MAKECMDGOALS)),bench)
+WANTS += $(if $(filter test% lint static units,$(MAKECMDGOALS)),test)
+need:
+	@sh .ci/deps $(WANTS)
 
 # ---- compiling and linking; outputs are renamed into place, so that a running host never sees half
 # a file
 
-$(B)/flags: FORCE | need-build
+$(B)/flags: FORCE | need
 	@mkdir -p $(@D); printf '%s\n' '$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS)' >$@.$$$$; \
 	if cmp -s $@.$$$$ $@; then rm -f $@.$$$$; else mv $@.$$$$ $@; fi
 
@@ -142,19 +144,19 @@ $(B)/bench/bench: $(call objects,bench)
 
 # ---- running
 
-demo: need-demo all
+demo: all
 	@sh sql/demo.sh
 
 RUN = $(PYTHON) tests/run --build $(B) --cc "$(CC)" --san "$(SAN)" $(if $(FILTER),--filter "$(FILTER)") \
 	$(if $(J),-j $(J))
 
-test: need-test all
+test: all
 	@$(MAKE) --no-print-directory units
 	@$(RUN) --module $(MODULE)
 
-test-asan: need-test
+test-asan:
 	@$(MAKE) --no-print-directory test-san SAN=address,undefined CFLAGS="-O1 -g"
-test-tsan: need-test
+test-tsan:
 	@$(MAKE) --no-print-directory test-threads SAN=thread CFLAGS="-O1 -g"
 
 .PHONY: test-san test-threads
@@ -163,13 +165,14 @@ test-san: module units
 test-threads: $(addprefix $(B)/,$(TSAN))
 	@$(RUN) --only "$(TSAN)"
 
-lint: need-test all
+lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint
 
-neon: need-build
-	@$(MAKE) --no-print-directory .build/neon/libvec.a CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon WERROR=-Werror
+neon:
+	@$(MAKE) --no-print-directory .build/neon/libvec.a CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon \
+	    WERROR=-Werror WANTS=cross
 
-static: need-test $(B)/tests/unit/t_sql_static
+static: $(B)/tests/unit/t_sql_static
 	@$(B)/tests/unit/t_sql_static
 
 # A sqlite-vec that cannot be had leaves the text rows; the runner says what it skips.
@@ -177,7 +180,7 @@ BENCH = $(B)/bench/bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 
 bench: all $(B)/bench/bench
 	@$(BENCH) $(wildcard bench/*.sql)
-bench-peers: need-bench all $(B)/bench/bench
+bench-peers: all $(B)/bench/bench
 	@vec0=$$(sh bench/peers/fetch.sh .build/peers) && set -- --extension vec0=$$vec0; \
 	$(BENCH) "$$@" $(wildcard bench/peers/*.sql)
 

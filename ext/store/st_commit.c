@@ -98,19 +98,30 @@ static int check_paths(st_store *s, st_error *err)
     return ST_OK;
 }
 
-/* A log that ends before its committed length (power loss): the frames that are there are all there
-** is. */
+/* A log whose frames end before its committed length (power loss): the frames that are there are
+** all there is. What lies behind goes: there may be whole transactions of this generation in it,
+** which must not come back when the frames before them are written over. */
 static int cut_tail(st_store *s, st_error *err)
 {
     st_log_header h;
+    uint64_t size = 0;
+    int cut = !s->tail_cut;
+    h5_error e = {0};
     ST_TRY(st_header(s, &h, err));
     pthread_mutex_lock(&s->lock);
     if (s->gen->generation == h.generation && s->gen->replayed < h.committed_len) {
         h.committed_len = s->gen->replayed;
         h.last_seq = s->gen->last_seq;
         st_log_store(s->page, &h);
+        cut = 1;
     }
     pthread_mutex_unlock(&s->lock);
+    if (cut &&
+        (s->log->size(s->log, &size, &e) != H5_OK ||
+         (size > h.committed_len && s->log->truncate(s->log, h.committed_len, &e) != H5_OK))) {
+        return st_from_h5(err, &e, "cutting the log");
+    }
+    s->tail_cut = 1;
     return ST_OK;
 }
 

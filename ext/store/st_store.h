@@ -43,8 +43,9 @@ typedef struct st_store {
     uint64_t counter; /* of the header that gen, seq and doubt were made from */
     uint64_t seq;     /* newest committed sequence in gen */
     int doubt;        /* that header names a prepared transaction */
-    int foreign; /* the file's superblock is none the log knows: somebody else changed the file */
-    int checked; /* a writer has looked behind the committed length since the store was opened */
+    int foreign;  /* the file's superblock is none the log knows: somebody else changed the file */
+    int checked;  /* a writer has looked behind the committed length since the store was opened */
+    int tail_cut; /* and has cut off what was there */
 
     uint64_t flushes, last_flush_bytes, syncs;
     char flush_error[256];

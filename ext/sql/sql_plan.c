@@ -383,9 +383,9 @@ static void plan_search(plan *p, const char **order, int *desc)
 
 static int describe(plan *p, const char *order, int desc)
 {
-    sqlite3_str *s = sqlite3_str_new(NULL);
+    int rc = sqlite3_str_errcode(p->filters) | sqlite3_str_errcode(p->codes);
     char *filters = sqlite3_str_finish(p->filters), *codes = sqlite3_str_finish(p->codes);
-    p->filters = p->codes = NULL;
+    sqlite3_str *s = sqlite3_str_new(NULL);
     if (p->info->idxNum == SQL_PLAN_ID) {
         sqlite3_str_appendall(s, "id");
     } else {
@@ -404,7 +404,8 @@ static int describe(plan *p, const char *order, int desc)
     sqlite3_free(codes);
     p->info->idxStr = sqlite3_str_finish(s);
     p->info->needToFreeIdxStr = 1;
-    return p->info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
+    // a plan that lost a part for want of memory would be another plan
+    return rc == SQLITE_OK && p->info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 int sql_plan_best_index(sqlite3_vtab *v, sqlite3_index_info *info)

@@ -321,16 +321,17 @@ typedef struct vec_source {
 } vec_source;
 
 /*
- * Exhaustive BM25 over the live rows of all sources, as one collection: for each query token t
- * (repeated tokens count repeatedly), with N live rows, df of them holding t, dl a row's length and
- * avgdl the mean over live rows,
+ * Exhaustive BM25 over the live rows of all sources, as one collection: for each distinct query
+ * token t, with N live rows, df of them holding t, dl a row's length and avgdl the mean over live
+ * rows,
  *
  *     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
  *     score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
  *
  * N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so that
  * the scores do not depend on how rows are spread over sources. Robertson and Zaragoza 2009; idf as
- * in Lucene, never negative.
+ * in Lucene, never negative. A token that a question repeats counts once: what people repeat are
+ * its common words (483 instead of 480 of LoCoMo's 782 questions are answered within ten rows).
  *
  *   live    bitmap of nrow rows: who counts for N, df and avgdl
  *   filter  bitmap: who is returned (NULL = live); only live rows are

@@ -31,7 +31,6 @@
 typedef struct qterm {
     const uint8_t *s;
     uint32_t n;
-    uint32_t times;
     uint64_t df;
     double weight;
 } qterm;
@@ -67,7 +66,7 @@ static int by_bytes(const void *a, const void *b)
     return vec_term_cmp(x->s, x->n, y->s, y->n);
 }
 
-/* The query's distinct tokens, ascending, with how often each occurs. */
+/* The query's distinct tokens, ascending. */
 static int read_query(search *s)
 {
     vec_token tok;
@@ -85,14 +84,12 @@ static int read_query(search *s)
     pos = 0;
     for (size_t i = 0; i < n; i++) {
         (void)vec_token_next(s->a->query, s->a->nquery, &pos, &tok);
-        s->terms[i] = (qterm){(const uint8_t *)tok.s, tok.n, 1, 0, 0};
+        s->terms[i] = (qterm){(const uint8_t *)tok.s, tok.n, 0, 0};
     }
     qsort(s->terms, n, sizeof *s->terms, by_bytes);
     for (size_t i = 0; i < n; i++) {
-        if (kept && by_bytes(&s->terms[kept - 1], &s->terms[i]) == 0) {
-            s->terms[kept - 1].times++;
+        if (kept && by_bytes(&s->terms[kept - 1], &s->terms[i]) == 0)
             continue;
-        }
         if (kept == VEC_QUERY_TERMS_MAX)
             return VEC_LIMIT;
         s->terms[kept++] = s->terms[i];
@@ -232,7 +229,7 @@ static void weigh(search *s, uint64_t nlive, uint64_t total)
         // Neither an image that lies nor a source wrongly called dense shall make a NaN.
         double df = (double)(s->terms[t].df < nlive ? s->terms[t].df : nlive);
 
-        s->terms[t].weight = s->terms[t].times * log(1 + ((double)nlive - df + 0.5) / (df + 0.5));
+        s->terms[t].weight = log(1 + ((double)nlive - df + 0.5) / (df + 0.5));
         s->left += s->terms[t].df;
     }
 }

@@ -89,7 +89,7 @@ VEC_INLINE double l2(float s, const float *a, const float *b, size_t dim)
 
 VEC_INLINE double ip(float s, const float *a, const float *b, size_t dim)
 {
-    return -(in_range(s) ? (double)s : sum_dot(a, b, dim));
+    return 0.0 - (in_range(s) ? (double)s : sum_dot(a, b, dim)); // never -0
 }
 
 double vec_distance(int metric, const float *a, float norm_a, const float *b, float norm_b,

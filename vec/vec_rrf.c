@@ -20,7 +20,8 @@
 #include "vec_base.h"
 #include "vec_hit.h"
 
-// A list is read this far before positions in it are counted: reading on costs little once a list is
+// A list is read this far before positions in it are counted: reading on costs little once a list
+// is
 // partly ordered, and the further both are read, the fewer rows are worth a count.
 #define READ_LEAST 128
 #define READ_SHARE 16 // of all rows, one in so many
@@ -85,7 +86,7 @@ static vec_hit ready_pop(vec_rrf *f)
     return top;
 }
 
-/* ------------------------------------------------------------------------------------- positions */
+/* ------------------------------------------------------------------------------------ positions */
 
 static double share(const vec_rrf *f, int l, uint32_t pos)
 {
@@ -187,7 +188,7 @@ static uint64_t waiting(vec_rrf *f, int l)
     return s->head < s->tail ? s->queue[s->head] : UINT64_MAX;
 }
 
-/* ---------------------------------------------------------------------------------------- bounds */
+/* --------------------------------------------------------------------------------------- bounds */
 
 /* What the next unread row of list l can get there. */
 static double next_share(const vec_rrf *f, int l)
@@ -203,7 +204,8 @@ static double waiting_bound(vec_rrf *f, int l)
     return row == UINT64_MAX ? -INFINITY : share(f, l, f->s[l].pos[row]) + next_share(f, !l);
 }
 
-/* One step towards knowing more, where the bound is highest. Both lists read out and none waiting: 0. */
+/* One step towards knowing more, where the bound is highest. Both lists read out and none
+ * waiting: 0. */
 static int step(vec_rrf *f, double unseen, double w0, double w1)
 {
     int rc, l;
@@ -247,7 +249,7 @@ int vec_rrf_next(vec_rrf *f, vec_hit *out)
     return f->failed;
 }
 
-/* --------------------------------------------------------------------------------------- opening */
+/* -------------------------------------------------------------------------------------- opening */
 
 static int open_side(vec_rrf *f, int l)
 {

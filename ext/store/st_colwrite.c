@@ -82,9 +82,12 @@ static int write_whole(chunker *k, h5_chunk *c, int full, st_error *err)
     if (rc == H5_OK) {
         rc = h5_writer_append(k->a->w, packed ? packed : k->buf, n, 64, &c->addr, &h);
     }
-    h5_free(packed);
     c->size = n;
     c->mask = pl->n ? mask : 0;
+    if (rc == H5_OK) {
+        k->out->crc[k->at] = st_chunk_crc(k->out, k->p->elem, k->at, packed ? packed : k->buf);
+    }
+    h5_free(packed);
     return from_h5(rc, &h, err);
 }
 
@@ -103,11 +106,14 @@ static int finish(chunker *k, st_error *err)
     full = rows == k->out->chunk_rows;
     if (c->addr != H5_UNDEF && !k->changed_old && c->mask == raw_mask(&k->out->pipeline) &&
         !(k->out->pipeline.n && full)) {
-        return write_tail(k, c, err);
+        ST_TRY(write_tail(k, c, err));
+        k->out->crc[k->at] = st_chunk_crc(k->out, k->p->elem, k->at, k->buf);
+        return ST_OK;
     }
     // Ids are always stored: their chunks are what the number of rows is checked against.
     if (k->a->col != ST_PHYS_ID && is_default(k, rows)) {
         *c = (h5_chunk){H5_UNDEF, 0, 0};
+        k->out->crc[k->at] = 0;
         return ST_OK;
     }
     return write_whole(k, c, full, err);
@@ -198,8 +204,12 @@ static int new_table(chunker *k, st_error *err)
     st_colimg *out = k->out;
     out->nchunk = (out->n + out->chunk_rows - 1) / out->chunk_rows;
     out->chunk = h5_alloc_array((size_t)out->nchunk + 1, sizeof *out->chunk);
-    if (!out->chunk) {
+    out->crc = h5_calloc((size_t)out->nchunk + 1, sizeof *out->crc);
+    if (!out->chunk || !out->crc) {
         return st_nomem(err);
+    }
+    for (uint64_t i = 0; i < ST_MIN(out->nchunk, k->old->nchunk) && !k->anew; i++) {
+        out->crc[i] = st_get32(k->old->sum + 4 * i);
     }
     for (uint64_t i = 0; i < out->nchunk; i++) {
         out->chunk[i] = !k->anew && i < k->old->nchunk ? k->old->chunk[i]
@@ -234,6 +244,7 @@ int st_col_write(const st_colwrite *a, st_colimg *out, st_error *err)
     h5_free(k.buf);
     if (rc) {
         h5_free(out->chunk);
+        h5_free(out->crc);
         memset(out, 0, sizeof *out);
     }
     return rc;

@@ -30,8 +30,8 @@ typedef struct st_colwrite {
     void *ctx;
 } st_colwrite;
 
-/* Writes them. *out: the new chunk table (the caller's), rows, chunk_rows, pipeline; header is left
-** for st_root. */
+/* Writes them; the old image's checksums must be open. *out: the new chunk table and checksums
+ * (the caller's), rows, chunk_rows, pipeline; header is left for st_root. */
 int st_col_write(const st_colwrite *a, st_colimg *out, st_error *err);
 
 #endif

@@ -142,6 +142,11 @@ static int empty_columns(const st_schema *s, const st_options *o, st_colimg **ou
             }
             col[c].nchunk = 1;
             *col[c].chunk = (h5_chunk){H5_UNDEF, 0, 0};
+            col[c].crc = h5_calloc(1, sizeof *col[c].crc);
+            if (!col[c].crc) {
+                *out = col;
+                return st_nomem(err);
+            }
         }
     }
     *out = col;
@@ -175,6 +180,7 @@ int st_create_empty(h5_io *io, const st_schema *s, const st_options *o, const ui
     h5_writer_free(w);
     for (int c = 0; r.col && c < s->nphys; c++) {
         h5_free(r.col[c].chunk);
+        h5_free(r.col[c].crc);
     }
     h5_free(r.col);
     return rc;

@@ -35,6 +35,7 @@ static int copy_columns(st_fold *f, st_error *err)
         f->col[c] = im->col[c];
         f->col[c].fill = NULL;
         f->col[c].chunk = NULL;
+        f->col[c].crc = NULL;
     }
     return ST_OK;
 }
@@ -44,6 +45,7 @@ static void fold_free(st_fold *f)
     h5_writer_free(f->w);
     for (int c = 0; f->col && c < f->gen->schema->nphys; c++) {
         h5_free(f->col[c].chunk);
+        h5_free(f->col[c].crc);
     }
     h5_free(f->col);
     h5_free(f->touched);
@@ -80,6 +82,7 @@ static int write_all(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *er
 {
     h5_error h = {0};
     ST_TRY(st_reader_open(&f->reader, f->gen->image, err));
+    ST_TRY(st_image_sums(f->gen->image, err));
     ST_TRY(copy_columns(f, err));
     ST_TRY(st_fold_collect(f, err));
     if (f->gen->image->nrow + f->nrow > ST_ROWS_MAX) {

@@ -501,6 +501,77 @@ static int open_runs(st_image *im, st_error *err)
     return rc;
 }
 
+/* "content/data" as one name. */
+void st_sum_name(const char *path, char *out, size_t n)
+{
+    snprintf(out, n, "%s", path);
+    for (; *out; out++) {
+        *out = *out == '/' ? '.' : *out;
+    }
+}
+
+uint32_t st_chunk_crc(const st_colimg *c, size_t elem, uint64_t chunk, const uint8_t *bytes)
+{
+    const h5_chunk *k = &c->chunk[chunk];
+    uint64_t rows = ST_MIN((uint64_t)c->chunk_rows, c->n - chunk * c->chunk_rows);
+    if (k->addr == H5_UNDEF) {
+        return 0;
+    }
+    return st_crc32c(0, bytes, rows < c->chunk_rows ? (size_t)rows * elem : (size_t)k->size);
+}
+
+static int open_sum(st_image *im, h5_file *f, const h5_object *group, int c, st_error *err)
+{
+    st_colimg *col = &im->col[c];
+    char name[ST_NAME_MAX + 16];
+    const h5_link *link;
+    uint64_t bytes;
+    col->sum_header = H5_UNDEF;
+    if (!col->nchunk) {
+        return ST_OK;
+    }
+    st_sum_name(im->schema->phys[c].path, name, sizeof name);
+    link = h5_object_link(group, name);
+    if (!link) {
+        return st_fail(err, ST_CORRUPT, "/index/checksums/%s is missing", name);
+    }
+    ST_TRY(mapped_dataset(im, f, link->addr, 'u', 4, &col->sum, &bytes, err));
+    col->sum_header = link->addr;
+    return bytes == col->nchunk * 4
+               ? ST_OK
+               : st_fail(err, ST_CORRUPT, "/index/checksums/%s: %llu bytes for %llu chunks", name,
+                         (unsigned long long)bytes, (unsigned long long)col->nchunk);
+}
+
+static int open_sums(st_image *im, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    h5_file *f = NULL;
+    h5_object *group = NULL;
+    int rc;
+    h5_superblock_pack(im->root, im->eof, sb);
+    rc = open_at(im->file->io, sb, &f, err);
+    rc = rc ? rc : find_object(f, "/index/checksums", &group, err);
+    for (int c = 0; c < im->schema->nphys && !rc; c++) {
+        rc = open_sum(im, f, group, c, err);
+    }
+    h5_object_close(group);
+    h5_file_close(f);
+    return rc;
+}
+
+int st_image_sums(st_image *im, st_error *err)
+{
+    int rc = ST_OK;
+    pthread_mutex_lock(&im->lock);
+    if (!im->sums_open) {
+        rc = open_sums(im, err);
+        im->sums_open = rc == ST_OK;
+    }
+    pthread_mutex_unlock(&im->lock);
+    return rc;
+}
+
 int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *err)
 {
     int rc = ST_OK;

@@ -14,6 +14,8 @@
  *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first
  *           row, rows, 1 when sorted; for each sorted one p and its first row in 12 digits: uint32
  *           row offsets in order of id
+ *           /index/checksums: for each column with chunks, by its path with a dot for the slash,
+ *           uint32: CRC32C of each chunk (st_chunk_crc)
  * LIVE      a row position shows unless its byte in /memory/live is 0: deleted, or replaced by a
  *           later row of the same id.
  *
@@ -48,7 +50,10 @@ typedef struct st_colimg {
     uint32_t chunk_rows;
     uint64_t header; /* address of the dataset's header */
     h5_pipeline pipeline;
-    uint8_t *fill; /* one chunk of the fill value, where a chunk is not stored */
+    uint8_t *fill;       /* one chunk of the fill value, where a chunk is not stored */
+    uint32_t *crc;       /* of a column being written: one a chunk, as /index/checksums has them */
+    const uint8_t *sum;  /* those of the image, in the mapping, once st_image_sums has run */
+    uint64_t sum_header; /* address of that dataset's header, H5_UNDEF without chunks */
 } st_colimg;
 
 typedef struct st_idrun {
@@ -88,6 +93,7 @@ typedef struct st_image {
     pthread_mutex_t lock; /* guards what follows */
     uint64_t *live;       /* bitmap, made at first use */
     uint64_t nlive;
+    int sums_open;
     st_textrun *run;
     size_t nrun;
     int runs_open;
@@ -109,6 +115,14 @@ void st_cache_free(st_image *im); /* st_reader.c: for st_image_unref */
 
 /* Bitmap of live rows, st_bit_words(nrow) words; *n how many. */
 int st_image_live(st_image *im, const uint64_t **bits, uint64_t *n, st_error *err);
+/* The name of a column's checksums. */
+void st_sum_name(const char *path, char *out, size_t n);
+/* Finds every column's checksums (col[].sum, sum_header). */
+int st_image_sums(st_image *im, st_error *err);
+/* The CRC32C that belongs to a chunk: over its stored bytes, but for a last, partly filled one
+ * (which is stored raw) over the rows that count; 0 for a chunk that is not stored. bytes: as
+ * stored. */
+uint32_t st_chunk_crc(const st_colimg *c, size_t elem, uint64_t chunk, const uint8_t *bytes);
 /* Text runs, opened. */
 int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *err);
 

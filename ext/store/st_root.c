@@ -198,14 +198,44 @@ static int write_id_index(const st_root *r, h5_writer *w, uint64_t *at, st_error
     return rc;
 }
 
+/* Checksums of the touched columns, and the group of all. */
+static int write_sums(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
+{
+    typedef char sum_name[ST_NAME_MAX + 16];
+    int nphys = r->schema->nphys, rc = ST_OK;
+    h5_link *links = h5_alloc_array((size_t)nphys, sizeof *links);
+    sum_name *names = h5_alloc_array((size_t)nphys, sizeof *names);
+    size_t n = 0;
+    if (!links || !names) {
+        rc = st_nomem(err);
+    }
+    for (int c = 0; c < nphys && !rc; c++) {
+        st_colimg *col = &r->col[c];
+        if (!col->nchunk) {
+            continue;
+        }
+        if (!r->touched || r->touched[c]) {
+            rc = st_root_blob(w, col->crc, col->nchunk * 4, 4, &col->sum_header, err);
+        }
+        st_sum_name(r->schema->phys[c].path, names[n], sizeof names[n]);
+        links[n] = (h5_link){names[n], col->sum_header};
+        n++;
+    }
+    rc = rc ? rc : write_group(w, links, n, NULL, 0, at, err);
+    h5_free(links);
+    h5_free(names);
+    return rc;
+}
+
 static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
 {
     h5_link plane = {"plane", r->col[ST_PHYS_PLANE].header};
-    h5_link links[3] = {{"vector", 0}, {"text", 0}, {"id", 0}};
+    h5_link links[4] = {{"vector", 0}, {"text", 0}, {"id", 0}, {"checksums", 0}};
     ST_TRY(write_group(w, &plane, 1, NULL, 0, &links[0].addr, err));
     ST_TRY(write_text_index(r, w, &links[1].addr, err));
     ST_TRY(write_id_index(r, w, &links[2].addr, err));
-    return write_group(w, links, 3, NULL, 0, at, err);
+    ST_TRY(write_sums(r, w, &links[3].addr, err));
+    return write_group(w, links, 4, NULL, 0, at, err);
 }
 
 /* ---------------------------------------------------------------------------------------- /meta */

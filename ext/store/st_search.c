@@ -6,7 +6,8 @@
  *                     are looked up, not filtered)
  *           near      vector part, best first: exact neighbours on demand (vec_near), over plane
  *                     records for the base and vectors for the rest
- *           fused     both parts, best first: exact distances of all filtered rows, then fusion that
+ *           fused     both parts, best first: exact distances of all filtered rows, then fusion
+ *                     that
  *                     learns positions only as far as it is read (vec_rrf)
  *           ranked    everything else: the complete list of hits, ordered as far as it is read
  *

@@ -332,6 +332,21 @@ void st_cursor_close(st_cursor *c);
 ** here. */
 int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
+/* What st_verify needs of the host: the token stream of a text, as it was made when the row was
+ * written. NULL stream and 0 for a text without tokens; valid until the next call. */
+typedef struct st_verify_host {
+    void *ctx;
+    int (*tokens)(void *ctx, const char *text, size_t n, const uint8_t **stream, size_t *nstream,
+                  st_error *err);
+} st_verify_host;
+
+/* Checks every structure of the committed store, every checksum, and the indexes against the
+ * rows both ways. Writes the first faults, one a line, into buf (NUL-terminated); *faults counts
+ * all. ST_OK also when there are faults; an error when it could not look. tok NULL: the text
+ * index is checked for its structure only. */
+int st_verify(st_conn *c, const st_verify_host *tok, char *buf, size_t n, uint64_t *faults,
+              st_error *err);
+
 typedef struct st_stats {
     uint64_t rows;      /* visible */
     uint64_t vectors;   /* rows with a vector */

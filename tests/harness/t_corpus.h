@@ -147,10 +147,13 @@ static inline void t_bm25(const t_corpus *c, const int *query, int nquery, doubl
     }
     for (int q = 0; q < nquery; q++) {
         double df = 0;
+        int again = 0;
 
-        for (int i = 0; i < c->n; i++)
+        for (int p = 0; p < q; p++)
+            again |= query[p] == query[q];
+        for (int i = 0; i < c->n && !again; i++)
             df += c->doc[i].live && t_doc_count(&c->doc[i], query[q]) > 0;
-        for (int i = 0; i < c->n; i++) {
+        for (int i = 0; i < c->n && !again; i++) {
             double tf = t_doc_count(&c->doc[i], query[q]), dl = t_doc_length(&c->doc[i]);
 
             if (tf > 0)

@@ -102,8 +102,12 @@ static void same_as_sorting(void **ctx)
     for (int round = 0; round < 400; round++) {
         uint64_t n = next() % MOST;
         const double *w = weights[round % 6];
-        vec_rrf_args a = {.key = {d.key[0], d.key[1]}, .weight = {w[0], w[1]}, .nrow = n,
-                          .k = ks[round % 4], .id = id_of, .ctx = &d};
+        vec_rrf_args a = {.key = {d.key[0], d.key[1]},
+                          .weight = {w[0], w[1]},
+                          .nrow = n,
+                          .k = ks[round % 4],
+                          .id = id_of,
+                          .ctx = &d};
         vec_rrf *f;
         vec_hit h;
         size_t m, i = 0;

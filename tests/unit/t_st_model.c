@@ -278,6 +278,12 @@ static void check(world *w, int i, int searches)
     }
 }
 
+/* The very same rows: nothing was written between the two. */
+static int same_rows(const t_table *a, const t_table *b)
+{
+    return a->n == b->n && (!a->n || memcmp(a->row, b->row, a->n * sizeof *a->row) == 0);
+}
+
 static void begin(world *w, int i)
 {
     conn *c = &w->conn[i];
@@ -289,7 +295,8 @@ static void begin(world *w, int i)
         want = ST_DOUBT;
     } else {
         settle(w);
-        if (c->nview && c->pin_version != w->version)
+        // Commits whose changes cancel out may count or not.
+        if (c->nview && c->pin_version != w->version && (rc || !same_rows(c->pin, w->committed)))
             want = ST_BUSY_SNAPSHOT;
     }
     if (rc != want)

@@ -56,9 +56,17 @@ typedef struct sql_tokenizer sql_tokenizer;
 SQL_PUBLIC int sqlite3_h5mem_init(sqlite3 *db, char **err, const sqlite3_api_routines *api);
 SQL_PUBLIC int sqlite3_hmem_init(sqlite3 *db, char **err, const sqlite3_api_routines *api);
 
-extern const sqlite3_module sql_table_module; /* sql_table.c */
-extern const sqlite3_module sql_info_module;  /* sql_info.c */
-int sql_functions_register(sql_db *d);        /* sql_func.c */
+/* A module with xIntegrity (SQLite 3.44), also where the header does not know it: an older
+ * SQLite never looks so far. */
+typedef struct sql_module {
+    sqlite3_module base;
+#if SQLITE_VERSION_NUMBER < 3044000
+    int (*xIntegrity)(sqlite3_vtab *, const char *, const char *, int, char **);
+#endif
+} sql_module;
+extern const sql_module sql_table_module;    /* sql_table.c */
+extern const sqlite3_module sql_info_module; /* sql_info.c */
+int sql_functions_register(sql_db *d);       /* sql_func.c */
 
 /* --------------------------------------------------------------------------- sql_db.c: registry */
 
@@ -361,6 +369,8 @@ int sql_flush(sql_table *t, int inside, uint64_t *rows);
 
 /* ------------------------------------------------------------------------------------ functions */
 
+void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_verify.c */
+int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
 void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_stats.c */
 void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */
 /* sql_vector.c */

@@ -17,7 +17,7 @@ static int register_all(sqlite3 *db)
         return rc;
     }
     d->refs = 2; // ours until the end of this function, and the first module's
-    rc = sqlite3_create_module_v2(db, "h5mem", &sql_table_module, d, sql_db_unref);
+    rc = sqlite3_create_module_v2(db, "h5mem", &sql_table_module.base, d, sql_db_unref);
     if (rc == SQLITE_OK) {
         d->refs++;
         rc = sqlite3_create_module_v2(db, "h5mem_info", &sql_info_module, d, sql_db_unref);
@@ -36,7 +36,7 @@ static int is_loaded(sqlite3 *db)
     int rc = sqlite3_prepare_v2(db, "SELECT h5mem_version()", -1, &stmt, NULL);
     sqlite3_finalize(stmt);
     if (rc != SQLITE_OK) {
-        // the failure must not stay on the connection: sqlite3_open hands it out after auto-extensions
+        // sqlite3_open would hand this failure out when h5mem is an auto-extension
         sqlite3_prepare_v2(db, "SELECT 1", -1, &stmt, NULL);
         sqlite3_finalize(stmt);
     }

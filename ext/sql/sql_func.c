@@ -151,6 +151,7 @@ static const function_row functions[] = {
     {"h5mem_distance", 3, PURE, sql_distance_fn},
     {"h5mem_flush", 1, DIRECT, flush_fn},
     {"h5mem_stats", 1, DIRECT, sql_stats_fn},
+    {"h5mem_verify", 1, DIRECT, sql_verify_fn},
     {"h5mem_config", 2, DIRECT, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},

@@ -304,8 +304,8 @@ static double rows_known(const plan *p)
     return rows ? (double)rows : 100000.0;
 }
 
-// A scan must look dearer than ten searches, whatever the filters leave: `a MATCH x OR b MATCH y` is
-// two searches or, where SQLite finds one scan cheaper, a MATCH that nobody can answer.
+// A scan must look dearer than ten searches, whatever the filters leave: `a MATCH x OR b MATCH y`
+// is two searches or, where SQLite finds one scan cheaper, a MATCH that nobody can answer.
 static void set_cost(plan *p)
 {
     sqlite3_index_info *info = p->info;

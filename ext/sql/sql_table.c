@@ -542,29 +542,37 @@ int sql_table_find(sql_db *d, const char *name, sql_table **out, char **err)
     return rc;
 }
 
-const sqlite3_module sql_table_module = {
-    .iVersion = 3,
-    .xCreate = x_create,
-    .xConnect = x_connect,
-    .xBestIndex = sql_plan_best_index,
-    .xDisconnect = x_disconnect,
-    .xDestroy = x_destroy,
-    .xOpen = sql_cursor_open,
-    .xClose = sql_cursor_close,
-    .xFilter = sql_cursor_filter,
-    .xNext = sql_cursor_next,
-    .xEof = sql_cursor_eof,
-    .xColumn = sql_cursor_column,
-    .xRowid = sql_cursor_rowid,
-    .xUpdate = sql_update,
-    .xBegin = sql_txn_begin,
-    .xSync = sql_txn_sync,
-    .xCommit = sql_txn_commit,
-    .xRollback = sql_txn_rollback,
-    .xFindFunction = x_find_function,
-    .xRename = x_rename,
-    .xSavepoint = sql_txn_savepoint,
-    .xRelease = sql_txn_release,
-    .xRollbackTo = sql_txn_rollback_to,
-    .xShadowName = x_shadow_name,
+const sql_module sql_table_module = {
+    .base =
+        {
+            .iVersion = 4,
+            .xCreate = x_create,
+            .xConnect = x_connect,
+            .xBestIndex = sql_plan_best_index,
+            .xDisconnect = x_disconnect,
+            .xDestroy = x_destroy,
+            .xOpen = sql_cursor_open,
+            .xClose = sql_cursor_close,
+            .xFilter = sql_cursor_filter,
+            .xNext = sql_cursor_next,
+            .xEof = sql_cursor_eof,
+            .xColumn = sql_cursor_column,
+            .xRowid = sql_cursor_rowid,
+            .xUpdate = sql_update,
+            .xBegin = sql_txn_begin,
+            .xSync = sql_txn_sync,
+            .xCommit = sql_txn_commit,
+            .xRollback = sql_txn_rollback,
+            .xFindFunction = x_find_function,
+            .xRename = x_rename,
+            .xSavepoint = sql_txn_savepoint,
+            .xRelease = sql_txn_release,
+            .xRollbackTo = sql_txn_rollback_to,
+            .xShadowName = x_shadow_name,
+        },
+#if SQLITE_VERSION_NUMBER < 3044000
+    .xIntegrity = sql_integrity,
+#else
+    .base.xIntegrity = sql_integrity,
+#endif
 };

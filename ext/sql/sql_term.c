@@ -59,8 +59,8 @@ static int fail_time(sql_table *t, int col, sqlite3_value *v)
                     sql_column_name(t, col), sql_show(v, show), show);
 }
 
-// Text that reads as a number becomes one, as beside a column of numbers. Only for values that SQLite
-// handed over: a copy has no connection, without which newer versions crash here.
+// Text that reads as a number becomes one, as beside a column of numbers. Only for values that
+// SQLite handed over: a copy has no connection, without which newer versions crash here.
 static void affinity(int type, sqlite3_value *v)
 {
     if (type == ST_INT || type == ST_REAL) {

@@ -5,6 +5,7 @@ file is gone, tampered state rows, read-only tables, loading twice.
 
 SPDX-License-Identifier: MIT
 """
+
 import os
 import sqlite3
 import subprocess
@@ -29,48 +30,57 @@ def columns(con, table="memory"):
 # ---- arguments
 
 
-@pytest.mark.parametrize("args, message", [
-    ("", "the first argument is the file's path in quotes"),
-    ("m.h5", "the first argument is the file's path in quotes"),
-    ("dim=2", "the first argument is the file's path in quotes"),
-    ("''", "the first argument is the file's path in quotes"),
-    ("'m.h5' x, dim=2", "the first argument is the file's path in quotes"),
-    ("'m.h5', dim=0", "m.h5: dim is '0'; it takes a whole number above 0"),
-    ("'m.h5', dim=-1", "dim is '-1'"),
-    ("'m.h5', dim=2.5", "dim is '2.5'"),
-    ("'m.h5', dim=many", "dim is 'many'"),
-    ("'m.h5', dim=1e30", "dim is '1e30'"),
-    ("'m.h5', dim=", "option dim has no value"),
-    ("'m.h5', dim=2, dim=2", "dim is given twice"),
-    ("'m.h5', dim=2, metric=l2, METRIC=l2", "metric is given twice"),
-    ("'m.h5', dim=2, tokenize=ascii, tokenize=ascii", "tokenize is given twice"),
-    ("'m.h5', dim=2, metric=l3", "'l3'"),
-    ("'m.h5', dim=2, dimension=3", "unknown option \"dimension\"; known are dim, metric,"),
-    ("'m.h5', dim=2, readonly=perhaps", "readonly is 'perhaps'; known are on and off"),
-    ("'m.h5', dim=2, tokenize='nosuch'", "tokenize is 'nosuch', but this SQLite has no tokenizer 'nosuch'"),
-    ("'m.h5', dim=2, tokenize='unicode61 nosuch 3'", "tokenize is 'unicode61 nosuch 3', which the tokenizer 'unicode61' refuses"),
-    ("'m.h5', dim=2, tokenize=\"unicode61 tokenchars '-\"", "cannot be read as words"),
-    ("'m.h5', dim=2, x", "column \"x\" has type \"\"; use INTEGER, REAL, TEXT or BLOB"),
-    ("'m.h5', dim=2, x NUMERIC", "column \"x\" has type \"NUMERIC\""),
-    ("'m.h5', dim=2, x DATE", "column \"x\" has type \"DATE\""),
-    ("'m.h5', dim=2, x TEXT NOT NULL", "column \"x\" has not: constraints and defaults on user columns are not supported"),
-    ("'m.h5', dim=2, x TEXT DEFAULT 'a'", "column \"x\" has default"),
-    ("'m.h5', dim=2, x TEXT COLLATE NOCASE", "column \"x\" has collate"),
-    ("'m.h5', dim=2, x TEXT, X INTEGER", "column \"X\" is declared twice"),
-    ("'m.h5', dim=2, content TEXT", "column \"content\" is built in"),
-    ("'m.h5', dim=2, Session TEXT", "column \"Session\" is built in"),
-    ("'m.h5', dim=2, distance REAL", "\"distance\" is reserved"),
-    ("'m.h5', dim=2, k INTEGER", "\"k\" is reserved"),
-    ("'m.h5', dim=2, fusion TEXT", "\"fusion\" is reserved"),
-    ("'m.h5', dim=2, rowid INTEGER", "\"rowid\" is reserved"),
-    ("'m.h5', dim=2, memory TEXT", "column \"memory\" has the table's own name"),
-    ("'m.h5', dim=2, \"\" TEXT", "is neither name=value nor a column"),
-    ("'m.h5', dim=2, ?", "is neither name=value nor a column"),
-    ("'m.h5', dim=2, " + "x" * 128 + " TEXT", "1 to 127 bytes are allowed"),
-    ("'m.h5', dim=2, " + ", ".join(f"c{i} TEXT" for i in range(65)), "more than 64 user columns"),
-    ("'nosuchfolder/m.h5', dim=2", "memory: m.h5: "),
-    ("'m.h5'", "dim"),
-])
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("", "the first argument is the file's path in quotes"),
+        ("m.h5", "the first argument is the file's path in quotes"),
+        ("dim=2", "the first argument is the file's path in quotes"),
+        ("''", "the first argument is the file's path in quotes"),
+        ("'m.h5' x, dim=2", "the first argument is the file's path in quotes"),
+        ("'m.h5', dim=0", "m.h5: dim is '0'; it takes a whole number above 0"),
+        ("'m.h5', dim=-1", "dim is '-1'"),
+        ("'m.h5', dim=2.5", "dim is '2.5'"),
+        ("'m.h5', dim=many", "dim is 'many'"),
+        ("'m.h5', dim=1e30", "dim is '1e30'"),
+        ("'m.h5', dim=", "option dim has no value"),
+        ("'m.h5', dim=2, dim=2", "dim is given twice"),
+        ("'m.h5', dim=2, metric=l2, METRIC=l2", "metric is given twice"),
+        ("'m.h5', dim=2, tokenize=ascii, tokenize=ascii", "tokenize is given twice"),
+        ("'m.h5', dim=2, metric=l3", "'l3'"),
+        ("'m.h5', dim=2, dimension=3", "unknown option \"dimension\"; known are dim, metric,"),
+        ("'m.h5', dim=2, readonly=perhaps", "readonly is 'perhaps'; known are on and off"),
+        ("'m.h5', dim=2, tokenize='nosuch'", "tokenize is 'nosuch', but this SQLite has no tokenizer 'nosuch'"),
+        (
+            "'m.h5', dim=2, tokenize='unicode61 nosuch 3'",
+            "tokenize is 'unicode61 nosuch 3', which the tokenizer 'unicode61' refuses",
+        ),
+        ("'m.h5', dim=2, tokenize=\"unicode61 tokenchars '-\"", "cannot be read as words"),
+        ("'m.h5', dim=2, x", "column \"x\" has type \"\"; use INTEGER, REAL, TEXT or BLOB"),
+        ("'m.h5', dim=2, x NUMERIC", "column \"x\" has type \"NUMERIC\""),
+        ("'m.h5', dim=2, x DATE", "column \"x\" has type \"DATE\""),
+        (
+            "'m.h5', dim=2, x TEXT NOT NULL",
+            "column \"x\" has not: constraints and defaults on user columns are not supported",
+        ),
+        ("'m.h5', dim=2, x TEXT DEFAULT 'a'", "column \"x\" has default"),
+        ("'m.h5', dim=2, x TEXT COLLATE NOCASE", "column \"x\" has collate"),
+        ("'m.h5', dim=2, x TEXT, X INTEGER", "column \"X\" is declared twice"),
+        ("'m.h5', dim=2, content TEXT", "column \"content\" is built in"),
+        ("'m.h5', dim=2, Session TEXT", "column \"Session\" is built in"),
+        ("'m.h5', dim=2, distance REAL", "\"distance\" is reserved"),
+        ("'m.h5', dim=2, k INTEGER", "\"k\" is reserved"),
+        ("'m.h5', dim=2, fusion TEXT", "\"fusion\" is reserved"),
+        ("'m.h5', dim=2, rowid INTEGER", "\"rowid\" is reserved"),
+        ("'m.h5', dim=2, memory TEXT", "column \"memory\" has the table's own name"),
+        ("'m.h5', dim=2, \"\" TEXT", "is neither name=value nor a column"),
+        ("'m.h5', dim=2, ?", "is neither name=value nor a column"),
+        ("'m.h5', dim=2, " + "x" * 128 + " TEXT", "1 to 127 bytes are allowed"),
+        ("'m.h5', dim=2, " + ", ".join(f"c{i} TEXT" for i in range(65)), "more than 64 user columns"),
+        ("'nosuchfolder/m.h5', dim=2", "memory: m.h5: "),
+        ("'m.h5'", "dim"),
+    ],
+)
 def test_refused(con, in_tmp, args, message):
     with pytest.raises(sqlite3.OperationalError) as failure:
         create(con, args)
@@ -80,13 +90,29 @@ def test_refused(con, in_tmp, args, message):
     assert sorted(os.listdir(in_tmp)) in ([], ["host.db"])
 
 
-@pytest.mark.parametrize("args, want", [
-    ("user_id TEXT, priority INTEGER", [("user_id", "TEXT"), ("priority", "INTEGER")]),
-    ("a int, b BIGINT, c Varchar(20), d clob, e BLOB, f double precision, g FLOAT, h real",
-     [("a", "INTEGER"), ("b", "INTEGER"), ("c", "TEXT"), ("d", "TEXT"), ("e", "BLOB"), ("f", "REAL"), ("g", "REAL"), ("h", "REAL")]),
-    ("\"quoted\" TEXT, [brackets] TEXT, `ticks` TEXT, 'single' TEXT, größe TEXT, \"select\" TEXT",
-     [(name, "TEXT") for name in ("quoted", "brackets", "ticks", "single", "größe", "select")]),
-])
+@pytest.mark.parametrize(
+    "args, want",
+    [
+        ("user_id TEXT, priority INTEGER", [("user_id", "TEXT"), ("priority", "INTEGER")]),
+        (
+            "a int, b BIGINT, c Varchar(20), d clob, e BLOB, f double precision, g FLOAT, h real",
+            [
+                ("a", "INTEGER"),
+                ("b", "INTEGER"),
+                ("c", "TEXT"),
+                ("d", "TEXT"),
+                ("e", "BLOB"),
+                ("f", "REAL"),
+                ("g", "REAL"),
+                ("h", "REAL"),
+            ],
+        ),
+        (
+            "\"quoted\" TEXT, [brackets] TEXT, `ticks` TEXT, 'single' TEXT, größe TEXT, \"select\" TEXT",
+            [(name, "TEXT") for name in ("quoted", "brackets", "ticks", "single", "größe", "select")],
+        ),
+    ],
+)
 def test_user_columns(con, connect, args, want):
     create(con, f"'m.h5', dim=2, {args}")
     assert columns(con)[17:] == want
@@ -104,11 +130,25 @@ def test_user_columns(con, connect, args, want):
 
 
 def test_values_in_any_spelling(con):
-    create(con, """ 'it''s.h5' ,  dim = 3 , metric= 'l2', TOKENIZE = "unicode61 tokenchars '-_'", agent = "me, myself" , compression=zstd:3""")
-    got = dict(con.execute("SELECT o.value, h5mem_config('memory', o.value) FROM json_each(?) o",
-                           ('["dim","metric","tokenize","agent","compression","readonly"]',)))
-    assert got == {"dim": "3", "metric": "l2", "tokenize": "unicode61 tokenchars '-_'", "agent": "me, myself",
-                   "compression": "zstd:3", "readonly": "off"}
+    create(
+        con,
+        """ 'it''s.h5' ,  dim = 3 , metric= 'l2',
+            TOKENIZE = "unicode61 tokenchars '-_'", agent = "me, myself" , compression=zstd:3""",
+    )
+    got = dict(
+        con.execute(
+            "SELECT o.value, h5mem_config('memory', o.value) FROM json_each(?) o",
+            ('["dim","metric","tokenize","agent","compression","readonly"]',),
+        )
+    )
+    assert got == {
+        "dim": "3",
+        "metric": "l2",
+        "tokenize": "unicode61 tokenchars '-_'",
+        "agent": "me, myself",
+        "compression": "zstd:3",
+        "readonly": "off",
+    }
     con.execute("INSERT INTO memory(content) VALUES ('left-hand snake_case')")
     assert con.execute("SELECT count(*) FROM memory('left')").fetchone() == (0,)
     assert con.execute("SELECT count(*) FROM memory('left-hand')").fetchone() == (1,)
@@ -118,14 +158,24 @@ def test_agreement_with_an_existing_store(con):
     create(con, "'m.h5', dim=2, metric=l2, tokenize=ascii, n INTEGER")
     create(con, "'m.h5'", "a")
     create(con, "'m.h5', dim=2, metric=l2, tokenize=ascii, n INT", "b")
-    for args, words in (("dim=3", ["2", "3"]), ("metric=cosine", ["l2", "cosine"]), ("tokenize=porter", ["ascii", "porter"]),
-                        ("m INTEGER", ["n", "m"]), ("n TEXT", ["n"]), ("n INTEGER, m TEXT", ["m"])):
+    for args, words in (
+        ("dim=3", ["2", "3"]),
+        ("metric=cosine", ["l2", "cosine"]),
+        ("tokenize=porter", ["ascii", "porter"]),
+        ("m INTEGER", ["n", "m"]),
+        ("n TEXT", ["n"]),
+        ("n INTEGER, m TEXT", ["m"]),
+    ):
         for more in ("", ", readonly=on"):
             with pytest.raises(sqlite3.OperationalError) as failure:
                 create(con, f"'m.h5', {args}{more}", "c")
             assert str(failure.value).startswith("h5mem: c: m.h5: ")
             assert all(word in str(failure.value) for word in words), failure.value
-    assert {row[0] for row in con.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE '%state'")} == {"memory", "a", "b"}
+    assert {row[0] for row in con.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE '%state'")} == {
+        "memory",
+        "a",
+        "b",
+    }
 
 
 def test_names_that_clash(con):
@@ -180,8 +230,9 @@ def test_one_store_by_several_paths(con, in_tmp):
     con.execute("DELETE FROM b")
     con.execute("ROLLBACK TO s")
     con.execute("COMMIT")
-    assert con.execute("SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM memory)"
-                       ).fetchone() == (3, 3, 3)
+    assert con.execute(
+        "SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b), (SELECT count(*) FROM memory)"
+    ).fetchone() == (3, 3, 3)
 
 
 # ---- without the store
@@ -228,25 +279,30 @@ def test_a_damaged_store_can_be_dropped(orphan, content):
 def test_another_store_under_the_path(orphan, connect):
     other = connect("other.db")
     create(other, "'m.h5', dim=2, n INTEGER")
-    with pytest.raises(sqlite3.OperationalError, match="h5mem: memory: m.h5: another store than the one this table was created on"):
+    with pytest.raises(
+        sqlite3.OperationalError, match="h5mem: memory: m.h5: another store than the one this table was created on"
+    ):
         orphan.execute("SELECT * FROM memory")
     orphan.execute("DROP TABLE memory")
     create(orphan, "'m.h5'")
     assert orphan.execute("SELECT count(*) FROM memory").fetchone() == (0,)
 
 
-@pytest.mark.parametrize("tamper, message", [
-    ("DELETE FROM memory_state", "the row of table \"memory_state\" that belongs to it is gone"),
-    ("DROP TABLE memory_state", "the row of table \"memory_state\" that belongs to it is gone"),
-    ("UPDATE memory_state SET store = randomblob(16)", "another store than the one"),
-    ("UPDATE memory_state SET store = 5", "is gone"),
-    ("UPDATE memory_state SET columns = '\"n\" TEXT'", "the user columns are not those that the state row lists"),
-    ("UPDATE memory_state SET columns = ''", "the user columns are not those that the state row lists"),
-    ("UPDATE memory_state SET columns = 'x); DROP'", "memory"),
-    ("UPDATE memory_state SET columns = 'content TEXT'", "column \"content\" is built in"),
-    ("UPDATE memory_state SET path = NULL", "memory"),
-    ("UPDATE memory_state SET path = 'nosuch.h5'", "memory: nosuch.h5: "),
-])
+@pytest.mark.parametrize(
+    "tamper, message",
+    [
+        ("DELETE FROM memory_state", "the row of table \"memory_state\" that belongs to it is gone"),
+        ("DROP TABLE memory_state", "the row of table \"memory_state\" that belongs to it is gone"),
+        ("UPDATE memory_state SET store = randomblob(16)", "another store than the one"),
+        ("UPDATE memory_state SET store = 5", "is gone"),
+        ("UPDATE memory_state SET columns = '\"n\" TEXT'", "the user columns are not those that the state row lists"),
+        ("UPDATE memory_state SET columns = ''", "the user columns are not those that the state row lists"),
+        ("UPDATE memory_state SET columns = 'x); DROP'", "memory"),
+        ("UPDATE memory_state SET columns = 'content TEXT'", "column \"content\" is built in"),
+        ("UPDATE memory_state SET path = NULL", "memory"),
+        ("UPDATE memory_state SET path = 'nosuch.h5'", "memory: nosuch.h5: "),
+    ],
+)
 def test_a_tampered_state_row(con, connect, tamper, message):
     create(con, "'m.h5', dim=2, n INTEGER")
     con.execute(tamper)
@@ -270,10 +326,17 @@ def test_readonly_table(con, connect, in_tmp):
     create(con, "'m.h5', readonly=on")
     for again in range(2):
         assert con.execute("SELECT content FROM memory").fetchall() == [("a",)]
-        assert con.execute("SELECT h5mem_config('memory', 'readonly'), h5mem_config('writer', 'readonly')").fetchone() == ("on", "off")
-        for sql in ("INSERT INTO memory(content) VALUES ('b')", "DELETE FROM memory", "UPDATE memory SET tier = 'semantic'",
-                    "INSERT INTO memory(memory) VALUES ('flush')", "SELECT h5mem_flush('memory')",
-                    "SELECT h5mem_config('memory', 'agent', 'x')"):
+        assert con.execute(
+            "SELECT h5mem_config('memory', 'readonly'), h5mem_config('writer', 'readonly')"
+        ).fetchone() == ("on", "off")
+        for sql in (
+            "INSERT INTO memory(content) VALUES ('b')",
+            "DELETE FROM memory",
+            "UPDATE memory SET tier = 'semantic'",
+            "INSERT INTO memory(memory) VALUES ('flush')",
+            "SELECT h5mem_flush('memory')",
+            "SELECT h5mem_config('memory', 'agent', 'x')",
+        ):
             with pytest.raises(sqlite3.OperationalError, match="readonly"):
                 con.execute(sql).fetchall()
         con.execute("INSERT INTO writer(content) VALUES ('a')")  # the same store through a table that may write
@@ -286,8 +349,12 @@ def test_readonly_connection(con, connect):
     create(con, "'m.h5', dim=2")
     con.execute("INSERT INTO memory(content) VALUES ('a')")
     con.execute("PRAGMA query_only = 1")
-    for sql in ("INSERT INTO memory(content) VALUES ('b')", "SELECT h5mem_flush('memory')", "SELECT h5mem_config('memory', 'agent', 'x')",
-                "SELECT h5mem_import('memory', 'm.h5', 'h5mem')"):
+    for sql in (
+        "INSERT INTO memory(content) VALUES ('b')",
+        "SELECT h5mem_flush('memory')",
+        "SELECT h5mem_config('memory', 'agent', 'x')",
+        "SELECT h5mem_import('memory', 'm.h5', 'h5mem')",
+    ):
         with pytest.raises(sqlite3.OperationalError):
             con.execute(sql).fetchall()
     assert con.execute("SELECT content FROM memory").fetchall() == [("a",)]
@@ -325,7 +392,8 @@ def test_entry_points(so, in_tmp, entry):
 
 def test_defensive_mode(shell):
     """The state table may then be written by the table itself only."""
-    done = shell(""".dbconfig defensive on
+    done = shell(
+        """.dbconfig defensive on
         CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2);
         INSERT INTO memory(content) VALUES ('a');
         BEGIN; INSERT INTO memory(content) VALUES ('b'); COMMIT;
@@ -333,7 +401,10 @@ def test_defensive_mode(shell):
         ALTER TABLE memory RENAME TO m2;
         SELECT count(*) FROM m2;
         DROP TABLE m2;
-        SELECT count(*) FROM sqlite_schema;""", db="host.db", check=False)
+        SELECT count(*) FROM sqlite_schema;""",
+        db="host.db",
+        check=False,
+    )
     assert "memory_state may not be modified" in done.stderr and done.stderr.count("rror") == 1
     assert done.stdout.split()[-2:] == ["2", "0"]
 
@@ -344,8 +415,12 @@ def test_without_fts5(con, connect):
     con.execute("INSERT INTO memory(content, embedding) VALUES ('a', '[1, 0]')")
     con.close()
     con = connect("host.db")
-    con.set_authorizer(lambda action, a, b, *rest: sqlite3.SQLITE_DENY if action == 31 and b == "fts5" else sqlite3.SQLITE_OK)
-    assert con.execute("SELECT value FROM h5mem_info WHERE name = 'text'").fetchone() == ("off: this SQLite has no FTS5",)
+    con.set_authorizer(
+        lambda action, a, b, *rest: sqlite3.SQLITE_DENY if action == 31 and b == "fts5" else sqlite3.SQLITE_OK
+    )
+    assert con.execute("SELECT value FROM h5mem_info WHERE name = 'text'").fetchone() == (
+        "off: this SQLite has no FTS5",
+    )
     assert con.execute("SELECT content FROM memory WHERE embedding MATCH '[1, 1]'").fetchall() == [("a",)]
     con.execute("INSERT INTO memory(embedding) VALUES ('[0, 1]')")
     con.execute("UPDATE memory SET tier = 'semantic' WHERE id = 1")
@@ -361,6 +436,7 @@ def test_without_fts5(con, connect):
 def test_closing_in_any_order(so, in_tmp):
     """Cursors, transactions and tables left open when the connection closes: nothing dies, nothing is lost."""
     from conftest import open_connection
+
     con = open_connection("host.db")
     create(con, "'m.h5', dim=2")
     con.execute("INSERT INTO memory(content) VALUES ('a'), ('b')")
@@ -387,7 +463,8 @@ def test_no_memory_is_left_behind_by_many_connections(so, in_tmp):
         "for i in range(30): go()\n"
         "a = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "for i in range(100): go()\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - a)\n")
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - a)\n"
+    )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     done = subprocess.run([sys.executable, "-c", script, root], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: MIT
 """
+
 import json
 import os
 import random
@@ -40,8 +41,14 @@ def test_tables_by_name(con, in_tmp):
     def dim(name):
         return one(con, "SELECT h5mem_config(?, 'dim')", name)[0]
 
-    assert (dim("memory"), dim("MEMORY"), dim("main.memory"), dim("aux.memory"), dim("odd.name 'x'"), dim("aux.odd.name 'x'")) == \
-        ("2", "2", "2", "3", "4", "4")
+    assert (
+        dim("memory"),
+        dim("MEMORY"),
+        dim("main.memory"),
+        dim("aux.memory"),
+        dim("odd.name 'x'"),
+        dim("aux.odd.name 'x'"),
+    ) == ("2", "2", "2", "3", "4", "4")
     con.execute("CREATE VIRTUAL TABLE temp.memory USING h5mem('t.h5', dim=5)")
     assert (dim("memory"), dim("main.memory"), dim("temp.memory")) == ("5", "2", "5")
     con.execute("CREATE TEMP TABLE hidden(x)")
@@ -77,17 +84,29 @@ def test_config_joins_the_transaction(con, connect):
     con = connect("host.db")
     assert one(con, "SELECT h5mem_config('memory', 'rrf_k'), h5mem_config('memory', 'agent')") == ("10", "ich")
     con.execute("INSERT INTO memory(content, embedding) VALUES ('a', '[1, 0]')")
-    assert one(con, "SELECT score FROM memory WHERE embedding MATCH '[1, 0]' AND content MATCH 'a'")[0] == pytest.approx(2 / 11)
+    assert one(con, "SELECT score FROM memory WHERE embedding MATCH '[1, 0]' AND content MATCH 'a'")[
+        0
+    ] == pytest.approx(2 / 11)
     con.execute("SELECT h5mem_flush('memory')").fetchall()
     con.close()
     assert one(connect("host.db"), "SELECT h5mem_config('memory', 'rrf_k')") == ("10",)
 
 
-@pytest.mark.parametrize("args, message", [
-    ("'nosuch'", "nosuch"), ("'nosuch', 1", "nosuch"), ("NULL", "the option's name is NULL"), ("'dim', 3", "dim"),
-    ("'metric', 'l2'", "metric"), ("'agent', NULL", "agent cannot be NULL"), ("'agent', x'00'", "agent cannot be a blob"),
-    ("'rrf_k', 'many'", "many"), ("'synchronous', 'sometimes'", "sometimes"), ("'readonly', 1", "readonly belongs to the table"),
-])
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("'nosuch'", "nosuch"),
+        ("'nosuch', 1", "nosuch"),
+        ("NULL", "the option's name is NULL"),
+        ("'dim', 3", "dim"),
+        ("'metric', 'l2'", "metric"),
+        ("'agent', NULL", "agent cannot be NULL"),
+        ("'agent', x'00'", "agent cannot be a blob"),
+        ("'rrf_k', 'many'", "many"),
+        ("'synchronous', 'sometimes'", "sometimes"),
+        ("'readonly', 1", "readonly belongs to the table"),
+    ],
+)
 def test_config_refuses(con, args, message):
     text = fails(con, f"SELECT h5mem_config('memory', {args})")
     assert text.startswith("h5mem: memory: m.h5: ") and message in text
@@ -102,9 +121,17 @@ def test_stats_and_flush(con):
 
     empty = stats()
     assert empty["rows"] == 0 and empty["in_doubt"] is False and empty["flush_error"] is None
-    con.execute("INSERT INTO memory(content, embedding, tier) VALUES ('a', '[1, 0]', 'semantic'), ('b', NULL, NULL), (NULL, '[0, 1]', NULL)")
+    con.execute(
+        "INSERT INTO memory(content, embedding, tier) VALUES ('a', '[1, 0]', 'semantic'), ('b', NULL, NULL),"
+        " (NULL, '[0, 1]', NULL)"
+    )
     now = stats()
-    assert (now["rows"], now["vectors"], now["log_rows"], now["tiers"]) == (3, 2, 3, {"working": 2, "episodic": 0, "semantic": 1})
+    assert (now["rows"], now["vectors"], now["log_rows"], now["tiers"]) == (
+        3,
+        2,
+        3,
+        {"working": 2, "episodic": 0, "semantic": 1},
+    )
     assert one(con, "SELECT h5mem_flush('memory')") == (3,)
     assert one(con, "SELECT h5mem_flush('memory')") == (0,)
     now = stats()
@@ -130,33 +157,49 @@ def test_info(con):
 
 def test_vectors(con):
     assert one(con, "SELECT h5mem_vector('[1, -2.5e-1, 3]')") == (struct.pack("<3f", 1, -0.25, 3),)
-    assert one(con, "SELECT h5mem_vector('[]'), h5mem_vector(NULL), h5mem_vector_json(x''), h5mem_vector_json(NULL)") == (b"", None, "[]", None)
+    assert one(
+        con, "SELECT h5mem_vector('[]'), h5mem_vector(NULL), h5mem_vector_json(x''), h5mem_vector_json(NULL)"
+    ) == (b"", None, "[]", None)
     assert one(con, "SELECT h5mem_vector(x'0000803f')") == (b"\0\0\x80?",)
     assert one(con, "SELECT h5mem_vector_json(x'0000803f000020c1')") == ("[1,-10]",)
     rng = random.Random(1)
     for _ in range(200):
-        blob = struct.pack("<5I", *(rng.getrandbits(32) & 0xff7fffff & ~(1 << rng.randrange(23, 31)) for _ in range(5)))
+        blob = struct.pack(
+            "<5I", *(rng.getrandbits(32) & 0xFF7FFFFF & ~(1 << rng.randrange(23, 31)) for _ in range(5))
+        )
         text = one(con, "SELECT h5mem_vector_json(?)", blob)[0]
         assert one(con, "SELECT h5mem_vector(?)", text)[0] == blob
         assert struct.pack("<5f", *json.loads(text)) == blob, "any JSON reader gets the same floats"
-    assert one(con, "SELECT h5mem_distance('[1, 0]', '[1, 1]'), h5mem_distance('[1, 0]', '[1, 1]', 'l2'), h5mem_distance('[1, 2]', '[3, 4]', 'ip')") \
-        == (pytest.approx(1 - 2 ** -0.5), pytest.approx(1), pytest.approx(-11))
-    assert one(con, "SELECT h5mem_distance('[0, 0]', '[1, 1]'), h5mem_distance(NULL, '[1]'), h5mem_distance('[1]', '[1]', NULL)") == (1.0, None, None)
+    assert one(
+        con,
+        "SELECT h5mem_distance('[1, 0]', '[1, 1]'), h5mem_distance('[1, 0]', '[1, 1]', 'l2'),"
+        " h5mem_distance('[1, 2]', '[3, 4]', 'ip')",
+    ) == (pytest.approx(1 - 2**-0.5), pytest.approx(1), pytest.approx(-11))
+    assert one(
+        con,
+        "SELECT h5mem_distance('[0, 0]', '[1, 1]'), h5mem_distance(NULL, '[1]'), h5mem_distance('[1]', '[1]', NULL)",
+    ) == (1.0, None, None)
     con.execute("INSERT INTO memory(embedding) VALUES ('[3, 4]')")
-    assert one(con, "SELECT h5mem_vector_json(embedding), h5mem_distance(embedding, '[3, 5]', 'l2') FROM memory") == ("[3,4]", 1.0)
+    assert one(con, "SELECT h5mem_vector_json(embedding), h5mem_distance(embedding, '[3, 5]', 'l2') FROM memory") == (
+        "[3,4]",
+        1.0,
+    )
 
 
-@pytest.mark.parametrize("sql, message", [
-    ("h5mem_vector('x')", "h5mem_vector: 'x' is no JSON array of numbers"),
-    ("h5mem_vector(5)", "h5mem_vector: 5 is no vector"),
-    ("h5mem_vector(x'00')", "h5mem_vector: a blob of 1 bytes is no vector"),
-    ("h5mem_vector('[1e99]')", "holds 1e99 at [0]"),
-    ("h5mem_vector_json(x'0000c07f')", "h5mem_vector_json: NaN at [0]"),
-    ("h5mem_vector_json(x'0000803f0000807f')", "h5mem_vector_json: infinite at [1]"),
-    ("h5mem_distance('[1]', '[1, 2]')", "h5mem_distance: the vectors have 1 and 2 dimensions"),
-    ("h5mem_distance('[1]', '[1]', 'l3')", "h5mem_distance: metric is 'l3'; known are cosine, l2, ip"),
-    ("h5mem_distance(1, '[1]')", "h5mem_distance: 1 is no vector"),
-])
+@pytest.mark.parametrize(
+    "sql, message",
+    [
+        ("h5mem_vector('x')", "h5mem_vector: 'x' is no JSON array of numbers"),
+        ("h5mem_vector(5)", "h5mem_vector: 5 is no vector"),
+        ("h5mem_vector(x'00')", "h5mem_vector: a blob of 1 bytes is no vector"),
+        ("h5mem_vector('[1e99]')", "holds 1e99 at [0]"),
+        ("h5mem_vector_json(x'0000c07f')", "h5mem_vector_json: NaN at [0]"),
+        ("h5mem_vector_json(x'0000803f0000807f')", "h5mem_vector_json: infinite at [1]"),
+        ("h5mem_distance('[1]', '[1, 2]')", "h5mem_distance: the vectors have 1 and 2 dimensions"),
+        ("h5mem_distance('[1]', '[1]', 'l3')", "h5mem_distance: metric is 'l3'; known are cosine, l2, ip"),
+        ("h5mem_distance(1, '[1]')", "h5mem_distance: 1 is no vector"),
+    ],
+)
 def test_vectors_refused(con, sql, message):
     text = fails(con, f"SELECT {sql}")
     assert text.startswith("h5mem: ") and message in text
@@ -164,16 +207,25 @@ def test_vectors_refused(con, sql, message):
 
 # ---- import
 
-COLUMNS = ("id, content, embedding, timestamp, session, channel, tags, source, tier, importance, activation, access_count, last_access,"
-           " valid_from, valid_to, superseded_by, pinned, n")
+COLUMNS = (
+    "id, content, embedding, timestamp, session, channel, tags, source, tier, importance, activation,"
+    " access_count, last_access,"
+    " valid_from, valid_to, superseded_by, pinned, n"
+)
 
 
 @pytest.fixture
 def source(con):
     con.execute("CREATE VIRTUAL TABLE src USING h5mem('s.h5', dim=2, n INTEGER)")
-    con.execute(f"INSERT INTO src({COLUMNS}) VALUES (1, 'first words', '[1, 0]', 10, 's', 'c', 'a,b', 'user', 'semantic', 0.75, 2, 3, 11, 1, 2, 4, 1, 7)")
-    con.execute("INSERT INTO src(id, content, embedding, timestamp, superseded_by) VALUES (4, 'second', NULL, 20, NULL), (5, NULL, '[0, 1]', 30, 1),"
-                " (9, 'last', '[1, 1]', 40, 77)")
+    con.execute(
+        f"INSERT INTO src({COLUMNS}) VALUES (1, 'first words', '[1, 0]', 10, 's', 'c', 'a,b', 'user', 'semantic',"
+        f" 0.75, 2, 3, 11, 1, 2, 4, 1, 7)"
+    )
+    con.execute(
+        "INSERT INTO src(id, content, embedding, timestamp, superseded_by) VALUES (4, 'second', NULL, 20, NULL),"
+        " (5, NULL, '[0, 1]', 30, 1),"
+        " (9, 'last', '[1, 1]', 40, 77)"
+    )
     con.execute("SELECT h5mem_flush('src')").fetchall()
     con.execute("INSERT INTO src(id, content, timestamp, superseded_by) VALUES (10, 'in the log', 50, 9)")
     return con
@@ -242,11 +294,19 @@ def test_import_columns_by_name(source):
     assert one(con, "SELECT a, n FROM wide WHERE id = 1") == (None, "7")
 
 
-@pytest.mark.parametrize("args, message", [
-    ("'s.h5', 'jsonl'", "the format is 'jsonl'; known is 'h5mem'"), ("'s.h5', NULL", "the format is NULL"), ("NULL, 'h5mem'", "the path is NULL"),
-    ("'', 'h5mem'", "the path is ''"), ("'nosuch.h5', 'h5mem'", "nosuch.h5"), ("'m.h5', 'h5mem'", "this is the table's own store"),
-    ("'d.h5', 'h5mem'", "dim is 2, d.h5 has 3"), ("'host.db', 'h5mem'", "host.db"),
-])
+@pytest.mark.parametrize(
+    "args, message",
+    [
+        ("'s.h5', 'jsonl'", "the format is 'jsonl'; known is 'h5mem'"),
+        ("'s.h5', NULL", "the format is NULL"),
+        ("NULL, 'h5mem'", "the path is NULL"),
+        ("'', 'h5mem'", "the path is ''"),
+        ("'nosuch.h5', 'h5mem'", "nosuch.h5"),
+        ("'m.h5', 'h5mem'", "this is the table's own store"),
+        ("'d.h5', 'h5mem'", "dim is 2, d.h5 has 3"),
+        ("'host.db', 'h5mem'", "host.db"),
+    ],
+)
 def test_import_refuses(source, args, message):
     source.execute("CREATE VIRTUAL TABLE d USING h5mem('d.h5', dim=3)")
     text = fails(source, f"SELECT h5mem_import('memory', {args})")
@@ -256,5 +316,7 @@ def test_import_refuses(source, args, message):
 
 def test_import_inside_a_write_says_why_not(source):
     source.execute("CREATE TABLE t(x)")
-    assert "SQL statements in progress" in fails(source, "INSERT INTO t SELECT h5mem_import('memory', 's.h5', 'h5mem')")
+    assert "SQL statements in progress" in fails(
+        source, "INSERT INTO t SELECT h5mem_import('memory', 's.h5', 'h5mem')"
+    )
     assert one(source, "SELECT count(*) FROM memory") == (0,)

@@ -5,6 +5,7 @@ sorting; comparisons across types; times against text.
 
 SPDX-License-Identifier: MIT
 """
+
 import json
 import sqlite3
 import threading
@@ -18,13 +19,24 @@ N = 60
 @pytest.fixture(scope="module")
 def con(so, tmp_path_factory):
     from conftest import open_connection
+
     con = open_connection(tmp_path_factory.mktemp("plan") / "host.db")
     con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, metric=l2, n INTEGER, name TEXT, raw BLOB)")
     for i in range(1, N + 1):
-        con.execute("INSERT INTO memory(id, content, embedding, timestamp, session, n, name, raw)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (i, "even word" if i % 2 == 0 else "odd" + " word" * (i % 3), json.dumps([i, 0]), i * 10,
-                     f"s-{i % 3}", i if i % 5 else None, str(i), bytes([i])))
+        con.execute(
+            "INSERT INTO memory(id, content, embedding, timestamp, session, n, name, raw)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                i,
+                "even word" if i % 2 == 0 else "odd" + " word" * (i % 3),
+                json.dumps([i, 0]),
+                i * 10,
+                f"s-{i % 3}",
+                i if i % 5 else None,
+                str(i),
+                bytes([i]),
+            ),
+        )
     con.execute("CREATE TABLE asked(q, words, k)")
     con.execute("INSERT INTO asked VALUES ('[1, 0]', 'even', 2), ('[60, 0]', 'odd', 3)")
     yield con
@@ -34,7 +46,9 @@ def con(so, tmp_path_factory):
 def plan(con, sql, *values):
     """The plan's lines, without the codes of xFilter's arguments."""
     lines = [row[3] for row in con.execute("EXPLAIN QUERY PLAN " + sql, values)]
-    return [line.split(" INDEX ", 1)[1].split("~")[0].split(":", 1)[1] if " INDEX " in line else line for line in lines]
+    return [
+        line.split(" INDEX ", 1)[1].split("~")[0].split(":", 1)[1] if " INDEX " in line else line for line in lines
+    ]
 
 
 def ids(con, sql, *values):
@@ -46,57 +60,63 @@ T = "content MATCH 'even'"
 SORT = "USE TEMP B-TREE FOR ORDER BY"
 
 
-@pytest.mark.parametrize("where, words", [
-    ("1", "scan"),
-    ("id = 5", "id"),
-    ("rowid = 5 AND session = 's-1'", "id"),
-    ("id IN (5, 6)", "scan filter:id"),
-    ("timestamp BETWEEN 20 AND 30 AND session = 's-1'", "scan filter:session,time,time"),
-    ("n IS NULL AND name IS NOT NULL", "scan filter:n,name"),
-    (Q, "knn:flat order:distance"),
-    (f"{Q} AND k = 3 AND n > 2", "knn:flat filter:n order:distance k"),
-    (T, "text:bm25 order:rank"),
-    (f"{Q} AND {T}", "knn:flat text:bm25 order:score"),
-    (f"{Q} AND timestamp > 5 AND session = 's-1' AND {T}", "knn:flat filter:time,session text:bm25 order:score"),
-    (f"{Q} AND distance < 5", "knn:flat filter:distance order:distance"),
-    ("name = '5' COLLATE NOCASE", "scan"),
-    ("name LIKE 'a%'", "scan"),
-    ("session GLOB 's-1*'", "scan filter:session,session"),
-    ("name GLOB '5*'", "scan"),  # SQLite makes no range of it: the prefix reads as a number
-    ("n IS NOT 5", "scan"),
-    ("n <> 5 AND n IS 7", "scan filter:n,n"),
-])
+@pytest.mark.parametrize(
+    "where, words",
+    [
+        ("1", "scan"),
+        ("id = 5", "id"),
+        ("rowid = 5 AND session = 's-1'", "id"),
+        ("id IN (5, 6)", "scan filter:id"),
+        ("timestamp BETWEEN 20 AND 30 AND session = 's-1'", "scan filter:session,time,time"),
+        ("n IS NULL AND name IS NOT NULL", "scan filter:n,name"),
+        (Q, "knn:flat order:distance"),
+        (f"{Q} AND k = 3 AND n > 2", "knn:flat filter:n order:distance k"),
+        (T, "text:bm25 order:rank"),
+        (f"{Q} AND {T}", "knn:flat text:bm25 order:score"),
+        (f"{Q} AND timestamp > 5 AND session = 's-1' AND {T}", "knn:flat filter:time,session text:bm25 order:score"),
+        (f"{Q} AND distance < 5", "knn:flat filter:distance order:distance"),
+        ("name = '5' COLLATE NOCASE", "scan"),
+        ("name LIKE 'a%'", "scan"),
+        ("session GLOB 's-1*'", "scan filter:session,session"),
+        ("name GLOB '5*'", "scan"),  # SQLite makes no range of it: the prefix reads as a number
+        ("n IS NOT 5", "scan"),
+        ("n <> 5 AND n IS 7", "scan filter:n,n"),
+    ],
+)
 def test_words(con, where, words):
     assert plan(con, f"SELECT id FROM memory WHERE {where}") == [words]
 
 
-@pytest.mark.parametrize("where, order, sorted_inside, words", [
-    ("1", "id", True, "scan order:id"),
-    ("1", "rowid DESC", True, "scan order:id desc"),
-    ("1", "id, content DESC", True, "scan order:id"),
-    ("n > 3", "id DESC", True, "scan filter:n order:id desc"),
-    ("1", "timestamp", False, "scan"),
-    (Q, "distance", True, "knn:flat order:distance"),
-    (Q, "distance DESC", True, "knn:flat order:distance desc"),
-    (Q, "distance, id", True, "knn:flat order:distance"),
-    (Q, "distance DESC, id", True, "knn:flat order:distance desc"),
-    (Q, "distance, id DESC", False, "knn:flat order:distance"),
-    (Q, "score DESC", True, "knn:flat order:score"),
-    (Q, "score", True, "knn:flat order:score desc"),
-    (Q, "score DESC, id", False, "knn:flat order:distance"),
-    (Q, "rank", False, "knn:flat order:distance"),
-    (f"{Q} AND k = 5", "distance", True, "knn:flat order:distance k"),
-    (f"{Q} AND k = 5", "distance DESC", False, "knn:flat order:distance k"),
-    (T, "rank", True, "text:bm25 order:rank"),
-    (T, "rank DESC", True, "text:bm25 order:rank desc"),
-    (T, "score DESC, id", True, "text:bm25 order:score"),
-    (T, "score", True, "text:bm25 order:score desc"),
-    (T, "distance", False, "text:bm25 order:rank"),
-    (f"{Q} AND {T}", "score DESC", True, "knn:flat text:bm25 order:score"),
-    (f"{Q} AND {T}", "score ASC, id", True, "knn:flat text:bm25 order:score desc"),
-    (f"{Q} AND {T}", "distance", False, "knn:flat text:bm25 order:score"),
-    (f"{Q} AND {T}", "rank", False, "knn:flat text:bm25 order:score"),
-])
+@pytest.mark.parametrize(
+    "where, order, sorted_inside, words",
+    [
+        ("1", "id", True, "scan order:id"),
+        ("1", "rowid DESC", True, "scan order:id desc"),
+        ("1", "id, content DESC", True, "scan order:id"),
+        ("n > 3", "id DESC", True, "scan filter:n order:id desc"),
+        ("1", "timestamp", False, "scan"),
+        (Q, "distance", True, "knn:flat order:distance"),
+        (Q, "distance DESC", True, "knn:flat order:distance desc"),
+        (Q, "distance, id", True, "knn:flat order:distance"),
+        (Q, "distance DESC, id", True, "knn:flat order:distance desc"),
+        (Q, "distance, id DESC", False, "knn:flat order:distance"),
+        (Q, "score DESC", True, "knn:flat order:score"),
+        (Q, "score", True, "knn:flat order:score desc"),
+        (Q, "score DESC, id", False, "knn:flat order:distance"),
+        (Q, "rank", False, "knn:flat order:distance"),
+        (f"{Q} AND k = 5", "distance", True, "knn:flat order:distance k"),
+        (f"{Q} AND k = 5", "distance DESC", False, "knn:flat order:distance k"),
+        (T, "rank", True, "text:bm25 order:rank"),
+        (T, "rank DESC", True, "text:bm25 order:rank desc"),
+        (T, "score DESC, id", True, "text:bm25 order:score"),
+        (T, "score", True, "text:bm25 order:score desc"),
+        (T, "distance", False, "text:bm25 order:rank"),
+        (f"{Q} AND {T}", "score DESC", True, "knn:flat text:bm25 order:score"),
+        (f"{Q} AND {T}", "score ASC, id", True, "knn:flat text:bm25 order:score desc"),
+        (f"{Q} AND {T}", "distance", False, "knn:flat text:bm25 order:score"),
+        (f"{Q} AND {T}", "rank", False, "knn:flat text:bm25 order:score"),
+    ],
+)
 def test_order(con, where, order, sorted_inside, words):
     sql = f"SELECT id FROM memory WHERE {where} ORDER BY {order}"
     lines = plan(con, sql)
@@ -113,10 +133,17 @@ def test_limit_is_only_a_hint(con):
     for where in (Q, T, f"{Q} AND {T}", "1"):
         for order in ("", "ORDER BY score DESC", "ORDER BY score", "ORDER BY id DESC", "ORDER BY n"):
             everything = ids(con, f"SELECT id FROM memory WHERE {where} {order}")
-            for page in ("LIMIT 4", "LIMIT 4 OFFSET 3", "LIMIT 0", "LIMIT -1", "LIMIT -1 OFFSET 55", "LIMIT 5 OFFSET -3"):
+            for page in (
+                "LIMIT 4",
+                "LIMIT 4 OFFSET 3",
+                "LIMIT 0",
+                "LIMIT -1",
+                "LIMIT -1 OFFSET 55",
+                "LIMIT 5 OFFSET -3",
+            ):
                 limit, _, offset = page.removeprefix("LIMIT ").partition(" OFFSET ")
                 start = max(0, int(offset or 0))
-                want = everything[start:] if int(limit) < 0 else everything[start:start + int(limit)]
+                want = everything[start:] if int(limit) < 0 else everything[start : start + int(limit)]
                 assert ids(con, f"SELECT id FROM memory WHERE {where} {order} {page}") == want, (where, order, page)
         # a filter that SQLite evaluates still fills the page
         got = ids(con, f"SELECT id FROM memory WHERE {where} AND id % 7 = 0 AND NOT (name = '14') LIMIT 3")
@@ -128,8 +155,9 @@ def test_k(con):
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 AND n > 10") == [11, 12, 13]
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 AND session IN ('s-0', 's-1')") == [10, 9, 12]
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 AND id % 2 = 0") == [10]
-    assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 ORDER BY distance DESC") == [11, 9, 10] \
-        or ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 ORDER BY distance DESC") == [9, 11, 10]
+    assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 ORDER BY distance DESC") == [11, 9, 10] or ids(
+        con, f"SELECT id FROM memory WHERE {Q} AND k = 3 ORDER BY distance DESC"
+    ) == [9, 11, 10]
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 3 LIMIT 2 OFFSET 1") == [9, 11]
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 0") == []
     assert len(ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 1000000000000")) == N
@@ -140,37 +168,47 @@ def test_k(con):
     assert ids(con, "SELECT id FROM memory WHERE k = 2") == [1, 2]
     # a bound number on a text column is the text it makes, and handed down
     assert ids(con, f"SELECT id FROM memory WHERE {Q} AND k = 2 AND name = ?", 44) == [44]
-    assert ids(con, "SELECT id FROM memory WHERE name = ?", 44) == ids(con, "SELECT id FROM memory WHERE name = 44") == [44]
+    assert (
+        ids(con, "SELECT id FROM memory WHERE name = ?", 44)
+        == ids(con, "SELECT id FROM memory WHERE name = 44")
+        == [44]
+    )
 
 
-@pytest.mark.parametrize("where, message", [
-    (f"{Q} AND k = -1", "k is -1; it cannot be negative"),
-    (f"{Q} AND k = 1.5", "k is 1.5; it takes a whole number"),
-    (f"{Q} AND k = 'x'", "k is 'x'; it takes a whole number"),
-    (f"{Q} AND k = NULL", "k is NULL; it takes a whole number"),
-    (f"{Q} AND k IN (1, 2)", "k takes one value, not a list"),
-    (f"{Q} AND k < 5", "k takes one value, by k = value"),
-    (f"{Q} AND k LIKE '5'", "k takes one value, by k = value"),
-    (f"{Q} AND rrf_k = 'x'", "rrf_k is 'x'; it takes a number"),
-    (f"{Q} AND vector_weight = -1", "vector_weight is -1; it cannot be negative"),
-    (f"{Q} AND text_weight = 9e999", "text_weight is Inf; it takes a number"),
-    (f"{Q} AND as_of = '2026-11-01'", "as_of is '2026-11-01'; it takes a number"),
-    ("memory IN ('a', 'b')", "memory takes one value, not a list"),
-    (f"memory = 'a' AND {T}", "two MATCH on the text part in one WHERE"),
-    (f"{Q} AND embedding MATCH '[1, 1]'", "two MATCH on the vector part in one WHERE"),
-    ("session MATCH 'x'", "MATCH works on embedding, content and memory, not on session"),
-    ("k MATCH 5", "MATCH works on embedding, content and memory, not on k"),
-    ("rowid MATCH 5", "MATCH works on embedding, content and memory, not on id"),
-    ("content MATCH x'00'", "the text query is a blob of 1 bytes; it takes text"),
-    ("NOT (content MATCH 'even')", "MATCH must be a term of its own"),
-    (f"{T} OR length(content) > 3", "MATCH must be a term of its own"),
-    ("timestamp > '2026-11-01'", "timestamp is compared with the text '2026-11-01'; use a number or unixepoch('2026-11-01')"),
-    ("timestamp > '100'", "timestamp is compared with the text '100'"),
-    ("timestamp IN ('2026-11-01', 3)", "timestamp is compared with the text '2026-11-01'"),
-    ("id = 5 AND timestamp = 'x'", "timestamp is compared with the text 'x'"),
-    ("valid_to >= 'now'", "valid_to is compared with the text 'now'"),
-    (f"{Q} AND timestamp BETWEEN 1 AND 'x'", "timestamp is compared with the text 'x'"),
-])
+@pytest.mark.parametrize(
+    "where, message",
+    [
+        (f"{Q} AND k = -1", "k is -1; it cannot be negative"),
+        (f"{Q} AND k = 1.5", "k is 1.5; it takes a whole number"),
+        (f"{Q} AND k = 'x'", "k is 'x'; it takes a whole number"),
+        (f"{Q} AND k = NULL", "k is NULL; it takes a whole number"),
+        (f"{Q} AND k IN (1, 2)", "k takes one value, not a list"),
+        (f"{Q} AND k < 5", "k takes one value, by k = value"),
+        (f"{Q} AND k LIKE '5'", "k takes one value, by k = value"),
+        (f"{Q} AND rrf_k = 'x'", "rrf_k is 'x'; it takes a number"),
+        (f"{Q} AND vector_weight = -1", "vector_weight is -1; it cannot be negative"),
+        (f"{Q} AND text_weight = 9e999", "text_weight is Inf; it takes a number"),
+        (f"{Q} AND as_of = '2026-11-01'", "as_of is '2026-11-01'; it takes a number"),
+        ("memory IN ('a', 'b')", "memory takes one value, not a list"),
+        (f"memory = 'a' AND {T}", "two MATCH on the text part in one WHERE"),
+        (f"{Q} AND embedding MATCH '[1, 1]'", "two MATCH on the vector part in one WHERE"),
+        ("session MATCH 'x'", "MATCH works on embedding, content and memory, not on session"),
+        ("k MATCH 5", "MATCH works on embedding, content and memory, not on k"),
+        ("rowid MATCH 5", "MATCH works on embedding, content and memory, not on id"),
+        ("content MATCH x'00'", "the text query is a blob of 1 bytes; it takes text"),
+        ("NOT (content MATCH 'even')", "MATCH must be a term of its own"),
+        (f"{T} OR length(content) > 3", "MATCH must be a term of its own"),
+        (
+            "timestamp > '2026-11-01'",
+            "timestamp is compared with the text '2026-11-01'; use a number or unixepoch('2026-11-01')",
+        ),
+        ("timestamp > '100'", "timestamp is compared with the text '100'"),
+        ("timestamp IN ('2026-11-01', 3)", "timestamp is compared with the text '2026-11-01'"),
+        ("id = 5 AND timestamp = 'x'", "timestamp is compared with the text 'x'"),
+        ("valid_to >= 'now'", "valid_to is compared with the text 'now'"),
+        (f"{Q} AND timestamp BETWEEN 1 AND 'x'", "timestamp is compared with the text 'x'"),
+    ],
+)
 def test_errors(con, where, message):
     with pytest.raises(sqlite3.OperationalError) as failure:
         ids(con, f"SELECT id FROM memory WHERE {where}")
@@ -179,18 +217,24 @@ def test_errors(con, where, message):
 
 
 def test_settings_come_back(con):
-    row = con.execute(f"SELECT vector_weight, text_weight, rrf_k, as_of, memory, score FROM memory WHERE {Q}"
-                      " AND memory MATCH 'even' AND vector_weight = 0.25 AND text_weight = 2 AND rrf_k = 7 AND as_of = 5"
-                      " LIMIT 1").fetchone()
+    row = con.execute(
+        f"SELECT vector_weight, text_weight, rrf_k, as_of, memory, score FROM memory WHERE {Q}"
+        " AND memory MATCH 'even' AND vector_weight = 0.25 AND text_weight = 2 AND rrf_k = 7 AND as_of = 5"
+        " LIMIT 1"
+    ).fetchone()
     assert row[:5] == (0.25, 2, 7, 5, "even")
     assert row[5] == pytest.approx(0.25 / 8 + 2 / 8) or row[5] > 0
-    assert con.execute("SELECT vector_weight, k, as_of, memory, distance, rank, score FROM memory LIMIT 1").fetchone() == \
-        (None,) * 7
+    assert (
+        con.execute("SELECT vector_weight, k, as_of, memory, distance, rank, score FROM memory LIMIT 1").fetchone()
+        == (None,) * 7
+    )
 
 
 def test_weights(con):
     def top(extra=""):
-        return con.execute(f"SELECT id, score FROM memory WHERE {Q} AND content MATCH 'odd' {extra} LIMIT 1").fetchone()
+        return con.execute(
+            f"SELECT id, score FROM memory WHERE {Q} AND content MATCH 'odd' {extra} LIMIT 1"
+        ).fetchone()
 
     near, far = top("AND text_weight = 0"), top("AND vector_weight = 0")
     assert near == (10, pytest.approx(1 / 61)) and far[1] == pytest.approx(1 / 61)
@@ -202,22 +246,30 @@ def test_twenty_constraints(con):
     fill = " AND ".join(f"n > -{i}" for i in range(1, 18))
     want = ids(con, f"SELECT id FROM memory WHERE {Q} AND {T} AND n > 0 AND k = 4")
     assert len(want) == 4
-    got = ids(con, f"SELECT id FROM memory WHERE {fill} AND n > 0 AND {Q} AND {T} AND k = 4 AND rrf_k = 60"
-                   " AND vector_weight = 1 AND text_weight = 1.0")
+    got = ids(
+        con,
+        f"SELECT id FROM memory WHERE {fill} AND n > 0 AND {Q} AND {T} AND k = 4 AND rrf_k = 60"
+        " AND vector_weight = 1 AND text_weight = 1.0",
+    )
     assert got == want
-    assert ids(con, f"SELECT id FROM memory WHERE {fill} AND memory = 'even' AND k = 2") == \
-        ids(con, "SELECT id FROM memory('even') WHERE n > 0 AND k = 2")
+    assert ids(con, f"SELECT id FROM memory WHERE {fill} AND memory = 'even' AND k = 2") == ids(
+        con, "SELECT id FROM memory('even') WHERE n > 0 AND k = 2"
+    )
     assert ids(con, f"SELECT id FROM memory WHERE {fill} AND distance < 3 AND {Q}") == [9, 11, 8, 12]
 
 
 def test_both_parts_with_a_null_vector_past_the_sixteenth(so, connect, in_tmp):
     con = connect()
     con.execute("CREATE VIRTUAL TABLE m USING h5mem('x.h5', dim=2)")
-    con.execute("INSERT INTO m(content, embedding) VALUES ('only words', NULL), (NULL, '[1, 0]'), ('both words', '[0, 1]')")
+    con.execute(
+        "INSERT INTO m(content, embedding) VALUES ('only words', NULL), (NULL, '[1, 0]'), ('both words', '[0, 1]')"
+    )
     fill = " AND ".join(f"id > -{i}" for i in range(1, 18))
     for where in ("1", fill):
-        rows = con.execute(f"SELECT id, distance IS NULL, rank IS NULL FROM m WHERE {where} AND embedding MATCH '[1, 0]'"
-                           " AND content MATCH 'words' ORDER BY id").fetchall()
+        rows = con.execute(
+            f"SELECT id, distance IS NULL, rank IS NULL FROM m WHERE {where} AND embedding MATCH '[1, 0]'"
+            " AND content MATCH 'words' ORDER BY id"
+        ).fetchall()
         assert rows == [(1, 1, 0), (2, 0, 1), (3, 0, 0)]
 
 
@@ -232,13 +284,19 @@ def test_or_is_a_union(con):
 
 def test_joins(con):
     # the query comes from another table
-    got = con.execute("SELECT a.rowid, m.id FROM asked a JOIN memory m ON m.embedding MATCH a.q AND m.k = a.k").fetchall()
+    got = con.execute(
+        "SELECT a.rowid, m.id FROM asked a JOIN memory m ON m.embedding MATCH a.q AND m.k = a.k"
+    ).fetchall()
     assert sorted(got) == [(1, 1), (1, 2), (2, 58), (2, 59), (2, 60)]
     got = con.execute("SELECT count(*) FROM asked a, memory m WHERE m.content MATCH a.words").fetchall()
     assert got == [(N,)]
-    got = con.execute("SELECT a.rowid, m.id FROM asked a LEFT JOIN memory m ON m.content MATCH a.words AND m.id < 2").fetchall()
+    got = con.execute(
+        "SELECT a.rowid, m.id FROM asked a LEFT JOIN memory m ON m.content MATCH a.words AND m.id < 2"
+    ).fetchall()
     assert sorted(got, key=str) == sorted([(1, None), (2, 1)], key=str)
-    got = con.execute("SELECT a.rowid, (SELECT id FROM memory m WHERE m.embedding MATCH a.q LIMIT 1) FROM asked a").fetchall()
+    got = con.execute(
+        "SELECT a.rowid, (SELECT id FROM memory m WHERE m.embedding MATCH a.q LIMIT 1) FROM asked a"
+    ).fetchall()
     assert got == [(1, 1), (2, 60)]
     # the search is the outer loop, each row of it looks the other up
     con.execute("CREATE TABLE IF NOT EXISTS doc(id INTEGER PRIMARY KEY, title)")
@@ -254,23 +312,51 @@ def test_joins(con):
 
 
 def test_views_and_subqueries(con):
-    con.execute("CREATE TEMP VIEW IF NOT EXISTS v AS SELECT id, content, embedding, distance, score, session FROM memory")
+    con.execute(
+        "CREATE TEMP VIEW IF NOT EXISTS v AS SELECT id, content, embedding, distance, score, session FROM memory"
+    )
     assert ids(con, f"SELECT id FROM v WHERE {Q} LIMIT 2") == [10, 9]
-    assert ids(con, f"WITH near AS MATERIALIZED (SELECT id, distance FROM memory WHERE {Q} AND k = 3)"
-                    " SELECT id FROM near WHERE distance > 0 ORDER BY distance") == [9, 11]
+    assert ids(
+        con,
+        f"WITH near AS MATERIALIZED (SELECT id, distance FROM memory WHERE {Q} AND k = 3)"
+        " SELECT id FROM near WHERE distance > 0 ORDER BY distance",
+    ) == [9, 11]
     assert ids(con, f"SELECT count(*) FROM memory WHERE id IN (SELECT id FROM memory WHERE {T} AND k = 7)") == [7]
-    assert con.execute(f"SELECT session, count(*), min(distance) FROM memory WHERE {Q} GROUP BY session ORDER BY 1"
-                       ).fetchall() == [("s-0", 20, 1.0), ("s-1", 20, 0.0), ("s-2", 20, 1.0)]
+    assert con.execute(
+        f"SELECT session, count(*), min(distance) FROM memory WHERE {Q} GROUP BY session ORDER BY 1"
+    ).fetchall() == [("s-0", 20, 1.0), ("s-1", 20, 0.0), ("s-2", 20, 1.0)]
     assert ids(con, f"SELECT DISTINCT session FROM memory WHERE {Q} ORDER BY 1") == ["s-0", "s-1", "s-2"]
-    assert con.execute(f"SELECT id, row_number() OVER (ORDER BY distance, id) FROM memory WHERE {Q} LIMIT 3").fetchall() == \
-        [(10, 1), (9, 2), (11, 3)]
+    assert con.execute(
+        f"SELECT id, row_number() OVER (ORDER BY distance, id) FROM memory WHERE {Q} LIMIT 3"
+    ).fetchall() == [(10, 1), (9, 2), (11, 3)]
 
 
-@pytest.mark.parametrize("value", ["5", 5, 5.0, " 5 ", "5.0", "0x5", "abc", "", 5.5, b"5", None, 2**63 - 1, -(2**63), 1e300,
-                                   "1e1", "9223372036854775808"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "5",
+        5,
+        5.0,
+        " 5 ",
+        "5.0",
+        "0x5",
+        "abc",
+        "",
+        5.5,
+        b"5",
+        None,
+        2**63 - 1,
+        -(2**63),
+        1e300,
+        "1e1",
+        "9223372036854775808",
+    ],
+)
 @pytest.mark.parametrize("column", ["id", "n", "name", "raw", "importance"])
 def test_mixed_types_compare_as_in_a_plain_table(con, column, value):
-    con.execute("CREATE TEMP TABLE IF NOT EXISTS plain(id INTEGER PRIMARY KEY, n INTEGER, name TEXT, raw BLOB, importance REAL)")
+    con.execute(
+        "CREATE TEMP TABLE IF NOT EXISTS plain(id INTEGER PRIMARY KEY, n INTEGER, name TEXT, raw BLOB, importance REAL)"
+    )
     con.execute("INSERT OR IGNORE INTO plain SELECT id, n, name, raw, importance FROM memory")
     con.execute("CREATE TEMP TABLE IF NOT EXISTS other(i INTEGER, t TEXT, b BLOB, r REAL)")
     con.execute("DELETE FROM other")
@@ -280,8 +366,11 @@ def test_mixed_types_compare_as_in_a_plain_table(con, column, value):
         sql = f"SELECT id FROM {{}} WHERE {column} {op} {right} ORDER BY id"
         assert ids(con, sql.format("memory"), value) == ids(con, sql.format("plain"), value), (op, value)
         for other in "itbr":
-            sql = f"SELECT m.id FROM other o JOIN {{}} m ON m.{column} {op} " + \
-                (f"(SELECT {other} FROM other)" if op == "IN" else f"o.{other}") + " ORDER BY 1"
+            sql = (
+                f"SELECT m.id FROM other o JOIN {{}} m ON m.{column} {op} "
+                + (f"(SELECT {other} FROM other)" if op == "IN" else f"o.{other}")
+                + " ORDER BY 1"
+            )
             assert ids(con, sql.format("memory")) == ids(con, sql.format("plain")), (op, other)
 
 
@@ -293,7 +382,9 @@ def test_scores_are_filters_too(con):
     assert ids(con, f"SELECT count(*) FROM memory WHERE {T} AND rank IS NOT NULL AND distance IS NULL") == [N // 2]
     assert ids(con, "SELECT count(*) FROM memory WHERE distance IS NULL AND rank IS NULL AND score IS NULL") == [N]
     assert ids(con, "SELECT count(*) FROM memory WHERE score > 0") == [0]
-    both = con.execute(f"SELECT id FROM memory WHERE {Q} AND {T} AND rank IS NOT NULL AND distance IS NOT NULL").fetchall()
+    both = con.execute(
+        f"SELECT id FROM memory WHERE {Q} AND {T} AND rank IS NOT NULL AND distance IS NOT NULL"
+    ).fetchall()
     assert len(both) == N // 2
 
 
@@ -314,7 +405,9 @@ def test_interrupt(so, connect, in_tmp):
     con.executemany("INSERT INTO m(embedding) VALUES (?)", [(vector,)] * 2000)
     con.execute("COMMIT")
     con.execute("CREATE TABLE many(x)")
-    con.execute("WITH r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 5000) INSERT INTO many SELECT i FROM r")
+    con.execute(
+        "WITH r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 5000) INSERT INTO many SELECT i FROM r"
+    )
     started = threading.Event()
 
     def stop():
@@ -327,8 +420,9 @@ def test_interrupt(so, connect, in_tmp):
     begin = time.monotonic()
     started.set()
     with pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        con.execute("SELECT count(m.id) FROM many JOIN m ON m.embedding MATCH ? AND m.k = 1 + many.x % 2",
-                    (vector,)).fetchall()
+        con.execute(
+            "SELECT count(m.id) FROM many JOIN m ON m.embedding MATCH ? AND m.k = 1 + many.x % 2", (vector,)
+        ).fetchall()
     other.join()
     assert time.monotonic() - begin < 5
     assert ids(con, "SELECT count(*) FROM m") == [2000]

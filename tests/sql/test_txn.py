@@ -6,6 +6,7 @@ was committed.
 
 SPDX-License-Identifier: MIT
 """
+
 import sqlite3
 
 import pytest
@@ -282,8 +283,12 @@ def test_commit_that_is_busy(con, connect, then):
         con.execute(then)
     reader.execute("ROLLBACK")
     con.execute("ROLLBACK" if then == "ROLLBACK" else "COMMIT")
-    expected = {"COMMIT": ["0", "1", "2"], "ROLLBACK": ["0"], "ROLLBACK TO a": ["0", "1"],
-                "more": ["0", "1", "2", "3"]}[then]
+    expected = {
+        "COMMIT": ["0", "1", "2"],
+        "ROLLBACK": ["0"],
+        "ROLLBACK TO a": ["0", "1"],
+        "more": ["0", "1", "2", "3"],
+    }[then]
     assert rows(con) == stored(connect) == expected
 
 
@@ -341,9 +346,17 @@ def test_counters_of_the_caller_stay(con):
     con.execute("INSERT INTO memory(id, content) VALUES (70, 'a'), (71, 'b')")
     before = con.execute("SELECT total_changes()").fetchone()[0]
     con.execute("COMMIT")
-    assert con.execute("SELECT changes(), total_changes() - ?, last_insert_rowid()", (before,)).fetchone() == (2, 0, 71)
+    assert con.execute("SELECT changes(), total_changes() - ?, last_insert_rowid()", (before,)).fetchone() == (
+        2,
+        0,
+        71,
+    )
     con.execute("INSERT INTO memory(id, content) VALUES (80, 'c')")
-    assert con.execute("SELECT changes(), total_changes() - ?, last_insert_rowid()", (before,)).fetchone() == (1, 1, 80)
+    assert con.execute("SELECT changes(), total_changes() - ?, last_insert_rowid()", (before,)).fetchone() == (
+        1,
+        1,
+        80,
+    )
     con.execute("INSERT INTO memory(memory) VALUES ('flush')")
     assert con.execute("SELECT last_insert_rowid()").fetchone() == (80,)
 
@@ -394,7 +407,9 @@ def test_one_writer_at_a_time(con, connect):
 
 def test_a_statement_keeps_its_snapshot(con, connect):
     put(con, "1", "2", "3")
-    cursor = con.execute("SELECT content, (SELECT count(*) FROM memory i WHERE i.id >= o.id) FROM memory o ORDER BY id")
+    cursor = con.execute(
+        "SELECT content, (SELECT count(*) FROM memory i WHERE i.id >= o.id) FROM memory o ORDER BY id"
+    )
     first = cursor.fetchone()
     writer = connect("other.db")
     writer.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5')")

@@ -1,9 +1,10 @@
 /*
- * t_sql_fault.c - every allocation of a statement fails once: SQLite's, the SQL layer's, the store's.
+ * t_sql_fault.c - each allocation of a statement fails once: SQLite's, ours, the store's.
  *
- * A step is repeated with allocation k = 1, 2, 3, ... failing until it gets through without reaching
- * the failure. Each time it must either succeed (SQLite shrugs some failures off) or report an error,
- * the rows must be those from before or those of a success, and the connection must go on working.
+ * A step is repeated with allocation k = 1, 2, 3, ... failing until it gets through without
+ * reaching the failure. Each time it must either succeed (SQLite shrugs some failures off) or
+ * report an error, the rows must be those from before or those of a success, and the connection
+ * must go on working.
  * Run under the address sanitizer this also shows what a failure leaks or touches.
  *
  * SPDX-License-Identifier: MIT
@@ -148,7 +149,7 @@ static sqlite3 *host(void)
     return db;
 }
 
-/* A statement inside BEGIN .. ROLLBACK: fails with the rows as they were, or succeeds as it should. */
+/* A statement inside BEGIN .. ROLLBACK: fails with the rows as they were, or succeeds. */
 static void sweep_write(sqlite3 *db, const char *sql)
 {
     uint64_t before = result(db, state);
@@ -163,7 +164,8 @@ static void sweep_write(sqlite3 *db, const char *sql)
         long count = disarm();
         // an out-of-memory error may roll the transaction back by itself
         uint64_t now = result(db, state);
-        // of several statements those before the failing one stay; a SELECT can fail after its function
+        // of several statements those before the failing one stay; a SELECT can fail after its
+        // function has done its work
         int loose = strchr(sql, ';') || (strncmp(sql, "SELECT", 6) == 0 && now == after);
         if (now != (rc == SQLITE_OK ? after : before) && !loose) {
             fail_msg("%s: allocation %ld: %d, and the rows are neither", sql, k, rc);

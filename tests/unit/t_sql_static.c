@@ -1,5 +1,5 @@
 /*
- * t_sql_static.c - the SQL layer linked into a host with SQLITE_CORE, driven through SQLite's C API.
+ * t_sql_static.c - the SQL layer linked in with SQLITE_CORE, driven through SQLite's C API.
  *
  * What Python's module cannot reach: auto-extensions, commit hooks, sqlite3_close's own check for
  * statements left behind, zombies, pointer values, defensive mode.

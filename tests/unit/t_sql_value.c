@@ -1,5 +1,5 @@
 /*
- * t_sql_value.c - numbers, vectors, times: exact values at the borders, then properties over random ones.
+ * t_sql_value.c - numbers, vectors, times: exact values at the borders, then random ones.
  *
  * SPDX-License-Identifier: MIT
  */

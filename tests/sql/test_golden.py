@@ -22,12 +22,26 @@ HERE = pathlib.Path(__file__).parent
 SCRIPTS = sorted(HERE.glob("[0-9][0-9]_*.sql"))
 
 
-def in_order(command, stdin, cwd, timeout=300):
-    """Output of a command, stdout and stderr interleaved as they were written."""
-    ours, theirs = pty.openpty()
+def terminal():
+    """Two ends of a pseudo-terminal that leaves newlines alone; None where the system has none to give."""
+    try:
+        ours, theirs = pty.openpty()
+    except OSError:
+        return None
     attributes = termios.tcgetattr(theirs)
-    attributes[1] &= ~termios.OPOST  # a newline stays a newline
+    attributes[1] &= ~termios.OPOST
     termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    return ours, theirs
+
+
+def in_order(command, stdin, cwd):
+    """Output of a command, stdout and stderr interleaved as they were written."""
+    ends = terminal()
+    if ends is None:  # a bare chroot, say: stdbuf of the GNU tools does it too
+        if shutil.which("stdbuf") is None:
+            pytest.skip("neither a pseudo-terminal nor stdbuf, so messages would be out of place")
+        command, ends = ["stdbuf", "-oL", *command], os.pipe()
+    ours, theirs = ends
     child = subprocess.Popen(command, stdin=stdin, stdout=theirs, stderr=theirs, cwd=cwd)
     os.close(theirs)
     chunks = []
@@ -35,12 +49,12 @@ def in_order(command, stdin, cwd, timeout=300):
         while True:
             try:
                 chunk = os.read(ours, 65536)
-            except OSError:  # Linux says EIO when the last writer has gone
+            except OSError:  # a terminal on Linux says EIO when the last writer has gone
                 break
             if not chunk:
                 break
             chunks.append(chunk)
-        child.wait(timeout)
+        child.wait()
     finally:
         os.close(ours)
         child.kill()

@@ -230,13 +230,113 @@ static void test_pointer(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-static void *other_connection(const char *sql)
+/* ---- a tokenizer of the host's own: words at spaces; what else it does hangs on its context */
+
+typedef struct own_tokenizer {
+    int fold;   /* lower case */
+    int broken; /* fails */
+} own_tokenizer;
+
+static int own_create(void *ctx, const char **arg, int n, Fts5Tokenizer **out)
+{
+    (void)arg;
+    *out = ctx;
+    return n > 0 ? SQLITE_ERROR : SQLITE_OK;
+}
+
+static void own_delete(Fts5Tokenizer *t)
+{
+    (void)t;
+}
+
+static int own_tokenize(Fts5Tokenizer *t, void *ctx, int flags, const char *s, int n,
+                        int (*emit)(void *, int, const char *, int, int, int))
+{
+    const own_tokenizer *own = (const own_tokenizer *)t;
+    char word[4000];
+    int rc = own->broken ? SQLITE_ERROR : SQLITE_OK;
+    for (int i = 0; i < n && rc == SQLITE_OK;) {
+        int k = 0, start = i;
+        for (; i < n && s[i] != ' ' && k < (int)sizeof word; i++) {
+            word[k++] = own->fold && s[i] >= 'A' && s[i] <= 'Z' ? (char)(s[i] + 32) : s[i];
+        }
+        i += i < n && s[i] == ' ';
+        rc = k > 0 ? emit(ctx, 0, word, k, start, start + k) : SQLITE_OK;
+        if (rc == SQLITE_OK && k == 3 && memcmp(word, "car", 3) == 0 &&
+            (flags & FTS5_TOKENIZE_DOCUMENT)) {
+            rc = emit(ctx, FTS5_TOKEN_COLOCATED, "automobile", 10, start, start + k);
+        }
+    }
+    return rc;
+}
+
+static void add_tokenizer(sqlite3 *db, own_tokenizer *own)
+{
+    fts5_api *api = NULL;
+    fts5_tokenizer calls = {own_create, own_delete, own_tokenize};
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &stmt, NULL), SQLITE_OK);
+    sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", NULL);
+    sqlite3_step(stmt);
+    sqlite3_finalize(stmt);
+    assert_non_null(api);
+    assert_int_equal(api->xCreateTokenizer(api, "own", own, &calls, NULL), SQLITE_OK);
+}
+
+static void test_own_tokenizer(void **state)
+{
+    (void)state;
+    own_tokenizer own = {1, 0}, other = {0, 0};
+    sqlite3 *db = open_host("host.db");
+    add_tokenizer(db, &own);
+    refuse(db, "CREATE VIRTUAL TABLE m USING h5mem('m.h5', dim=2, tokenize='own x')", SQLITE_ERROR,
+           "'own' refuses");
+    run(db, "CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, tokenize=own)");
+    run(db, "INSERT INTO memory(content, embedding) VALUES ('My Car, my-house', '[1, 0]'), ('a "
+            "car', '[0, 1]')");
+    assert_int_equal(number(db, "SELECT count(*) FROM memory('my')"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory('house')"), 0);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory('CAR')"), 1);
+    assert_int_equal(number(db, "SELECT id FROM memory('automobile')"), 2);
+    // tokens longer than an index holds are cut, the same way in rows and queries
+    run(db, "INSERT INTO memory(content) VALUES (printf('%.3000c', 'x'))");
+    assert_int_equal(number(db, "SELECT id FROM memory(printf('%.3000c', 'x'))"), 3);
+    assert_int_equal(number(db, "SELECT count(*) FROM memory(printf('%.1000c', 'x'))"), 0);
+    own.broken = 1;
+    refuse(db, "INSERT INTO memory(content) VALUES ('b')", SQLITE_ERROR,
+           "the tokenizer failed on content");
+    own.broken = 0;
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+
+    // without it, and with another of the same name: words are refused, the rest works
+    db = open_host("host.db");
+    refuse(db, "SELECT * FROM memory('car')", SQLITE_ERROR, "this SQLite has no tokenizer 'own'");
+    refuse(db, "INSERT INTO memory(content) VALUES ('b')", SQLITE_ERROR,
+           "this SQLite has no tokenizer 'own'");
+    add_tokenizer(db, &other);
+    refuse(db, "SELECT * FROM memory('car')", SQLITE_ERROR, "tokenizer 'own' gives fingerprint ");
+    refuse(db, "UPDATE memory SET content = 'b'", SQLITE_ERROR, "the store was written with ");
+    refuse(db, "UPDATE memory SET embedding = NULL WHERE id = 1", SQLITE_ERROR,
+           "the store was written with ");
+    run(db, "INSERT INTO memory(embedding) VALUES ('[1, 1]'); UPDATE memory SET tier = 'semantic'; "
+            "DELETE FROM memory WHERE id = 2");
+    assert_int_equal(
+        number(db, "SELECT id FROM memory WHERE embedding MATCH '[1, 0]' AND timestamp > 0"), 1);
+    run(db, "SELECT h5mem_flush('memory')");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+
+    db = open_host("host.db");
+    add_tokenizer(db, &own);
+    assert_int_equal(number(db, "SELECT id FROM memory('my')"), 1);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+static void other_connection(const char *sql)
 {
     sqlite3 *db = open_host("host.db");
     sqlite3_busy_timeout(db, 2000);
     run(db, sql);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    return NULL;
 }
 
 /* DDL by another connection reloads the schema here, in mid-statement and in mid-transaction. */
@@ -268,6 +368,70 @@ static void test_schema_change_outside(void **state)
     unlink("host.db-shm");
 }
 
+/* ---- death between the two phases: the files as they stand then, put back in place */
+
+static int copy_files(void *ctx)
+{
+    (void)ctx;
+    return system("cp host.db host.at && cp m.h5 h5.at && cp m.h5-wal wal.at") != 0;
+}
+
+/* Leaves a transaction that inserted row 2 prepared in the log; host: 0 not committed, 1 committed. */
+static void die_between(int host_committed)
+{
+    sqlite3 *db = open_host("host.db");
+    run(db, create);
+    run(db, "INSERT INTO memory(content) VALUES ('first')");
+    sqlite3_commit_hook(db, copy_files, NULL);
+    run(db, "INSERT INTO memory(content) VALUES ('second')");
+    sqlite3_commit_hook(db, NULL, NULL);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    // the same inodes, so that the host is still the one that the log names
+    assert_int_equal(system("cp h5.at m.h5 && cp wal.at m.h5-wal"), 0);
+    assert_int_equal(host_committed ? 0 : system("cp host.at host.db"), 0);
+    assert_int_equal(system("rm -f *.at host.db-journal"), 0);
+}
+
+static void test_doubt(void **state)
+{
+    static const char stats[] = "SELECT json_extract(h5mem_stats('memory'), '$.in_doubt')";
+    for (int committed = 0; committed < 2; committed++) {
+        for (int first = 0; first < 4; first++) {
+            fresh(state);
+            unlink("other.db");
+            die_between(committed);
+            sqlite3 *db = open_host("host.db"), *other = open_host("other.db");
+            run(other, "CREATE VIRTUAL TABLE memory USING h5mem('m.h5')");
+            // another host cannot know, and says whom to ask
+            refuse(other, "INSERT INTO memory(content) VALUES ('third')", SQLITE_ERROR, "host.db");
+            assert_int_equal(number(other, "SELECT count(*) FROM memory"), 1);
+            assert_int_equal(number(db, "SELECT count(*) FROM memory"), 1 + committed);
+            assert_int_equal(number(db, stats), 1);
+            switch (first) {
+            case 0: // what the host does first decides
+                run(db, "INSERT INTO memory(content) VALUES ('third'); DELETE FROM memory WHERE "
+                        "content = 'third'");
+                break;
+            case 1:
+                assert_int_equal(number(db, "SELECT h5mem_flush('memory')"), 1 + committed);
+                break;
+            case 2:
+                run(db, "INSERT INTO memory(memory) VALUES ('flush')");
+                break;
+            default:
+                run(db, "DROP TABLE memory");
+            }
+            assert_int_equal(number(other, "SELECT count(*) FROM memory"), 1 + committed);
+            assert_int_equal(number(other, stats), 0);
+            run(other, "INSERT INTO memory(content) VALUES ('fourth')");
+            assert_int_equal(number(other, "SELECT count(*) FROM memory"), 2 + committed);
+            assert_int_equal(sqlite3_close(other), SQLITE_OK);
+            assert_int_equal(sqlite3_close(db), SQLITE_OK);
+            unlink("other.db");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +442,8 @@ int main(void)
         cmocka_unit_test_setup(test_codes, fresh),
         cmocka_unit_test_setup(test_pointer, fresh),
         cmocka_unit_test_setup(test_schema_change_outside, fresh),
+        cmocka_unit_test_setup(test_own_tokenizer, fresh),
+        cmocka_unit_test_setup(test_doubt, fresh),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -44,6 +44,9 @@ static int verify(sql_table *t, char *text, size_t n)
     if (rc == SQLITE_NOMEM) {
         return rc;
     }
+    // without its tokenizer the texts go unchecked, which is no failure: its message goes, too
+    sqlite3_free(t->base.zErrMsg);
+    t->base.zErrMsg = NULL;
     int st = st_verify(t->store->conn, rc == SQLITE_OK ? &host : NULL, text, n, &faults, &err);
     sql_tokens_free(&v.tokens);
     return st == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);

@@ -224,6 +224,7 @@ static void test_reads(void **ctx)
         "SELECT id FROM memory WHERE embedding MATCH '[1,1,0,0]' AND distance < 0.5 OR content "
         "MATCH 'third'",
         "SELECT h5mem_stats('main.memory') IS NULL, h5mem_config('memory', 'metric')",
+        "SELECT h5mem_verify('memory')",
         "SELECT h5mem_vector_json(h5mem_vector('[1,2.5]')), h5mem_distance('[1,2]', "
         "x'0000803f0000803f', 'l2')",
         "SELECT * FROM h5mem_info WHERE name <> 'sqlite'",

@@ -380,6 +380,9 @@ static int make_store(st_store *s, const st_create *create, st_error *err)
     }
     there = st_id_of_path(s->path, &id) == 1;
     rc = there ? ST_OK : fill_new(s, create, err);
+    if (rc) {
+        st_unlink(s->path); // there was none: it is ours, renamed before the failure
+    }
     if (rc && !had_log) {
         st_unlink(s->log_path);
     }

@@ -144,7 +144,7 @@ void t_view_ids(st_view *v, char *buf, size_t n);
             fail_msg("%s", (err)->text);                                                           \
     } while (0)
 
-/* ------------------------------------------------------------------------------------- the truth */
+/* ------------------------------------------------------------------------------------ the truth */
 
 /* Compares as SQL does, by another way than the store: -1, 0, 1. Neither is NULL. */
 int t_compare(const st_value *a, const st_value *b);

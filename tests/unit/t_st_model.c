@@ -236,7 +236,7 @@ static void end_txn(conn *c)
     c->nmark = c->txn = c->prepared = 0;
 }
 
-/* ----------------------------------------------------------------------------------------- steps */
+/* ---------------------------------------------------------------------------------------- steps */
 
 static void open_view(world *w, int i)
 {
@@ -550,7 +550,7 @@ static void open_conn(world *w, int i)
     w->conn[i].c = t_open_spec(&w->d, &w->conn[i].h, &w->spec);
 }
 
-/* ------------------------------------------------------------------------- work by another process */
+/* ---------------------------------------------------------------------- work by another process */
 
 /* The table after a worker's changes. */
 static t_table *after(const world *w, const command *k, const t_table *from)
@@ -624,7 +624,7 @@ static void reopen_all(world *w)
         open_conn(w, i);
 }
 
-/* ------------------------------------------------------------------------------------- a long run */
+/* ----------------------------------------------------------------------------------- a long run */
 
 static void step(world *w)
 {

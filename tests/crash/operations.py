@@ -180,3 +180,63 @@ def inspect(channel, folder, mode, read_first):
     con.close()
     left = sorted(path.name for path in pathlib.Path(folder).iterdir())
     channel.send((by_other, found, written, look_by_other(), left))
+
+
+# ---- two attached hosts, each with a store, or both with one
+
+SIDES = ("main", "aux")
+BOTH = ["BEGIN", "INSERT INTO main.notes VALUES (9, 'nine')", "INSERT INTO aux.memory(id, content) VALUES (20, 'amber')",
+        "INSERT INTO main.memory(id, content) VALUES (30, 'brook')", "INSERT INTO aux.notes VALUES (9, 'nine')",
+        "UPDATE aux.memory SET content = 'cedar' WHERE id = 1", "COMMIT"]
+
+
+def prepare_attached(channel, folder, mode, stores):
+    killer().killer_sync(0)
+    for side, store in zip(SIDES, stores):
+        con = open_connection(pathlib.Path(folder, f"{side}.db"))
+        con.execute(f"PRAGMA journal_mode = {mode}")
+        con.execute("CREATE TABLE notes(id INTEGER PRIMARY KEY, text TEXT)")
+        con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('{store}', dim=3)")
+        con.execute("INSERT OR REPLACE INTO memory(id, content) VALUES (1, 'one')")
+    channel.send(None)
+    os._exit(0)
+
+
+def attached(folder):
+    os.chdir(folder)
+    con = open_connection("main.db")
+    con.execute("ATTACH 'aux.db' AS aux")
+    return con
+
+
+def interrupt_attached(channel, folder, at, moment):
+    lib = killer()
+    lib.killer_sync(0)
+    con = attached(folder)
+    lib.killer_arm(at, moment)
+    for sql in BOTH:
+        con.execute(sql)
+    channel.send(lib.killer_disarm().decode())
+    os._exit(0)
+
+
+def inspect_attached(channel, folder, together):
+    """For each side: is its note there, and the rows of its store; before and after a write. Apart: the side that
+    wrote first comes first, since it alone can decide what is in doubt."""
+    killer().killer_sync(0)
+    both = attached(folder) if together else None
+    cons = {side: both or open_connection(pathlib.Path(folder, f"{side}.db")) for side in SIDES}
+    at = {side: f"{side}." if together else "" for side in SIDES}
+
+    def look_at(side):
+        return (cons[side].execute(f"SELECT count(*) FROM {at[side]}notes").fetchone()[0],
+                cons[side].execute(f"SELECT id, content FROM {at[side]}memory ORDER BY id").fetchall())
+
+    first = {}
+    for side in ("aux", "main"):
+        first[side] = look_at(side)
+        cons[side].execute(f"UPDATE {at[side]}memory SET importance = 1 WHERE id < 100")
+    second = {side: look_at(side) for side in SIDES}
+    for con in cons.values():
+        con.close()
+    channel.send((first, second))

@@ -12,34 +12,19 @@ More of the first with the environment variable H5MEM_KILLS (default 500).
 SPDX-License-Identifier: MIT
 """
 import os
-import pathlib
 import random
 import shutil
-import subprocess
 import time
 
 import pytest
 
+from crash.kit import server  # noqa: F401, a fixture
 from crash.operations import FILE_HOSTS_ONLY, OPERATIONS, after_write
-from harness.forks import Server
+from harness.forks import Failed
 from harness.jobs import AFTER, BEFORE, HALF, MODES
 
-HERE = pathlib.Path(__file__).resolve().parent
 KILLS = int(os.environ.get("H5MEM_KILLS", 500))
 ROUND = 25  # kills of one store, which grows meanwhile
-
-
-@pytest.fixture(scope="module")
-def server(so, tmp_path_factory):
-    cc = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
-    if cc is None:
-        pytest.skip("no C compiler for the library that kills")
-    lib = tmp_path_factory.mktemp("killer") / "killer.so"
-    subprocess.run([*cc.split(), "-shared", "-fPIC", "-O1", "-o", str(lib), str(HERE / "killer.c"), "-ldl"], check=True)
-    server = Server(["harness.jobs", "crash.operations"],
-                    LD_PRELOAD=" ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(lib)])))
-    yield server
-    server.close()
 
 
 # ---- random kills
@@ -210,3 +195,72 @@ def test_kills_at_every_call(server, prepared, tmp_path, mode, name):
                 raise AssertionError(f"killed {('before', 'in the middle of', 'after')[moment]} call {at} of"
                                      f" {one.calls}: {error}") from error
     assert happened - {None} == (set() if name in CHANGES_NOTHING else {0, 1})
+
+
+# ---- kills of what comes after a kill
+
+@pytest.mark.parametrize("mode", MODES)
+def test_kills_of_the_recovery(server, prepared, tmp_path, mode):
+    """An operation is killed, then the INSERT that would mend what it left, then the next one ..."""
+    seed = int(os.environ.get("T_SEED", random.SystemRandom().getrandbits(32)))
+    rng = random.Random(seed)
+    names = ["insert-trigger", "update-text", "update-small", "delete", "flush", "write-and-close"]
+    ops = [Operation(server, prepared(mode), tmp_path / "store", mode, name) for name in names]
+    row = ("amber", "s-2", 0.5, None, None)
+    for number in range(max(40, KILLS // 8)):
+        one = rng.choice(ops)
+        confirmed, _ = one.run(at=rng.randint(1, len(one.calls)), moment=rng.choice((BEFORE, HALF, AFTER)))
+        allowed = one.states[confirmed:confirmed + 2]
+        inserted = False
+        for _ in range(rng.randint(1, 3)):
+            child = server.start("crash.operations", "interrupt", folder=str(one.folder), mode=mode, name="insert",
+                                 at=rng.randint(1, 8), moment=rng.choice((BEFORE, HALF, AFTER)))
+            try:
+                inserted |= child.recv() is None
+            except EOFError:
+                pass
+            except Failed as error:
+                assert "id 20 is taken" in str(error), f"seed {seed}, number {number}: {error}"
+            child.wait()
+        _, found, written, last, _ = one.inspect(True)
+        with_row = [{**state, "rows": {**state["rows"], 20: row}} for state in allowed]
+        allowed = with_row if inserted else allowed + with_row
+        assert found in allowed, f"seed {seed}, number {number}, {one.name}: found {found}, allowed {allowed}"
+        assert written == after_write(found) and last == written["rows"], f"seed {seed}, number {number}"
+
+
+# ---- kills of a transaction over two databases
+
+@pytest.mark.parametrize("together", [True, False], ids=["together", "apart"])
+@pytest.mark.parametrize("mode,stores", [
+    # SQLite has no common transaction of several WAL databases, so one store could not follow both.
+    pytest.param("wal", ("one.h5", "two.h5"), id="wal"),
+    pytest.param("delete", ("one.h5", "two.h5"), id="delete"),
+    pytest.param("delete", ("one.h5", "one.h5"), id="delete-one-store")])
+def test_kills_of_attached_databases(server, tmp_path, mode, stores, together):
+    """Each store is at its host's transaction; both hosts are at the same one where SQLite itself sees to that."""
+    template, folder = tmp_path / "template", tmp_path / "store"
+    template.mkdir()
+    server.run("crash.operations", "prepare_attached", folder=str(template), mode=mode, stores=stores)
+    one = stores[0] == stores[1]
+    before, after = {20: None, 30: None, 1: "one"}, {20: "amber", 30: "brook", 1: "cedar"}
+    happened, call, calls = set(), 0, None
+    while calls is None:
+        call += 1
+        for moment in (BEFORE, HALF, AFTER):
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(template, folder)
+            child = server.start("crash.operations", "interrupt_attached", folder=str(folder), at=call, moment=moment)
+            calls = next(iter(child.rest()), None)
+            child.wait()
+            first, second = server.run("crash.operations", "inspect_attached", folder=str(folder), together=together)
+            what = f"killed {('before', 'in the middle of', 'after')[moment]} call {call}: {first}, later {second}"
+            assert first == second, what
+            for side, ids in (("main", (20, 30, 1) if one else (30,)), ("aux", (20, 30, 1) if one else (20, 1))):
+                notes, rows = first[side]
+                state = after if notes else before
+                assert [dict(rows).get(key) for key in ids] == [state[key] for key in ids], what
+            happened.add((first["main"][0], first["aux"][0]))
+            if mode == "delete":
+                assert happened <= {(0, 0), (1, 1)}, what
+    assert {(0, 0), (1, 1)} <= happened and call > 10

@@ -81,7 +81,7 @@ class Child:
 
 
 class Server:
-    """modules: imported before the first fork. environment: over that of this process."""
+    """modules: imported, and their warm() called, before the first fork. environment: over that of this process."""
 
     def __init__(self, modules=("harness.jobs",), **environment):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -138,7 +138,7 @@ def run_job(channel, module, function, arguments):
 
 def serve(control, modules):
     for module in modules:
-        importlib.import_module(module)
+        getattr(importlib.import_module(module), "warm", lambda: None)()
     while True:
         data, fds, _, _ = socket.recv_fds(control, 1 << 16, 1)
         if not data:

@@ -21,7 +21,10 @@ WORDS = "amber brook cedar delta ember fjord grove heath inlet jetty knoll ledge
 MODES = ("wal", "delete", "memory")
 BEFORE, HALF, AFTER = range(3)  # moments of killer.c
 
-warm = open_connection()  # the module is loaded once, before any fork
+
+def warm():
+    """Called once before the first fork: the module is loaded, and stays."""
+    warm.con = open_connection()
 
 
 def vector(*numbers):
@@ -282,27 +285,57 @@ def reader(channel, folder, mode):
 
 # ---- a connection driven from the test
 
-def remote(channel, sync=True):
-    """Runs what it is sent: ("open", path), ("sql", text, values), ("close",) ... Answers (rows, None) or
-    (None, message)."""
-    if not sync:
-        killer().killer_sync(0)
-    con = None
+def remote(channel, path):
+    """Opens the host at `path` and runs what it is sent: (SQL, values), ("close",), ("kill at", call, moment).
+    Answers (rows, None) or (None, message)."""
+    con = open_connection(path)
     while True:
         try:
-            verb, *arguments = channel.recv()
+            what, *arguments = channel.recv()
         except EOFError:
             return
         try:
             rows = None
-            if verb == "open":
-                con = open_connection(*arguments)
-            elif verb == "sql":
-                rows = con.execute(*arguments).fetchall()
-            elif verb == "close":
+            if what == "close":
                 con.close()
+            elif what == "kill at":
+                killer().killer_arm(*arguments)
+            else:
+                rows = con.execute(what, *arguments).fetchall()
             channel.send((rows, None))
         except sqlite3.Error as error:
             channel.send((None, f"{error.sqlite_errorname}: {error}"))
         except Exception:
             channel.send((None, traceback.format_exc()))
+
+
+class Remote:
+    """The test's end of `remote`: a connection in a process of its own."""
+
+    def __init__(self, server, path):
+        self.child = server.start("harness.jobs", "remote", path=str(path))
+
+    def ask(self, *message):
+        rows, self.error = self.child.ask(message)
+        return rows
+
+    def __call__(self, sql, *values):
+        """The rows of a statement that must succeed."""
+        rows = self.ask(sql, values)
+        assert self.error is None, f"{sql}: {self.error}"
+        return rows
+
+    def fails(self, sql, *values):
+        """The message, with SQLite's name for the code, of a statement that must fail."""
+        self.ask(sql, values)
+        assert self.error is not None, f"{sql} succeeded"
+        return self.error
+
+    def close(self):
+        """Closes the connection; the process ends."""
+        assert self.ask("close") is None and self.error is None
+        self.child.channel.close()
+
+    def kill(self):
+        self.child.kill()
+        assert self.child.wait() == -9

@@ -365,11 +365,13 @@ typedef struct sql_config {
 } sql_config;
 
 /* Folds the log into the file. inside: within xUpdate, where the host's write lock is held. */
-int sql_flush(sql_table *t, int inside, uint64_t *rows);
+typedef int (*sql_maintain_fn)(st_conn *c, int timeout_ms, uint64_t *n, st_error *err);
+int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n);
 
 /* ------------------------------------------------------------------------------------ functions */
 
 void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_verify.c */
+int sql_verify_command(sql_table *t);                                     /* faults are an error */
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
 void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_stats.c */
 void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */

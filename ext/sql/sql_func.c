@@ -47,18 +47,53 @@ static void version_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3_result_text(ctx, H5MEM_VERSION, -1, SQLITE_STATIC);
 }
 
-static void flush_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+static void maintain(sqlite3_context *ctx, sqlite3_value *name, sql_maintain_fn fn)
 {
-    uint64_t rows = 0;
-    (void)argc;
-    sql_table *t = sql_fn_table(ctx, argv[0]);
+    uint64_t n = 0;
+    sql_table *t = sql_fn_table(ctx, name);
     if (t) {
-        int rc = sql_flush(t, 0, &rows);
+        int rc = sql_maintain(t, 0, fn, &n);
         if (rc == SQLITE_OK) {
-            sqlite3_result_int64(ctx, (sqlite3_int64)rows);
+            sqlite3_result_int64(ctx, (sqlite3_int64)n);
         } else {
             sql_fail_fn_table(ctx, t, rc);
         }
+    }
+}
+
+static void flush_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    maintain(ctx, argv[0], st_flush);
+}
+
+static void compact_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    maintain(ctx, argv[0], st_compact);
+}
+
+// A relative path is relative to the working folder, as for h5mem_import.
+static void backup_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    char show[SQL_SHOW];
+    uint64_t bytes = 0;
+    st_error err = {0};
+    (void)argc;
+    sql_table *t = sql_fn_table(ctx, argv[0]);
+    if (!t) {
+        return;
+    }
+    const char *path = sqlite3_value_type(argv[1]) == SQLITE_TEXT
+                           ? (const char *)sqlite3_value_text(argv[1])
+                           : NULL;
+    if (!path || !*path || strlen(path) != (size_t)sqlite3_value_bytes(argv[1])) {
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "the backup's path is %s",
+                    sql_show(argv[1], show));
+    } else if (st_backup(t->store->conn, path, &bytes, &err) != ST_OK) {
+        sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
+    } else {
+        sqlite3_result_int64(ctx, (sqlite3_int64)bytes);
     }
 }
 
@@ -150,6 +185,8 @@ static const function_row functions[] = {
     {"h5mem_distance", 2, PURE, sql_distance_fn},
     {"h5mem_distance", 3, PURE, sql_distance_fn},
     {"h5mem_flush", 1, DIRECT, flush_fn},
+    {"h5mem_compact", 1, DIRECT, compact_fn},
+    {"h5mem_backup", 2, DIRECT, backup_fn},
     {"h5mem_stats", 1, DIRECT, sql_stats_fn},
     {"h5mem_verify", 1, DIRECT, sql_verify_fn},
     {"h5mem_config", 2, DIRECT, config_fn},

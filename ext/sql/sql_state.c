@@ -197,30 +197,22 @@ static int look_in_schema(sqlite3 *db, const char *schema, const uint8_t uuid[16
 
 int sql_state_find(sqlite3 *db, const uint8_t uuid[16], char **schema, char **table, int64_t *txid)
 {
-    sqlite3_stmt *stmt;
     *txid = 0;
     if (schema) {
         *schema = *table = NULL;
     }
-    int rc = prepare(db, &stmt, sqlite3_mprintf("PRAGMA database_list"));
-    int found = SQLITE_DONE;
-    while (rc == SQLITE_OK && found == SQLITE_DONE && sqlite3_step(stmt) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(stmt, 1);
-        if (name) {
-            found = look_in_schema(db, name, uuid, table, txid);
-            if (found == SQLITE_ROW && schema) {
-                *schema = sqlite3_mprintf("%s", name);
-                found = *schema ? SQLITE_ROW : SQLITE_NOMEM;
-            }
+    const char *name;
+    for (int i = 0; (name = sqlite3_db_name(db, i)) != NULL; i++) {
+        int rc = look_in_schema(db, name, uuid, table, txid);
+        if (rc == SQLITE_ROW && schema) {
+            *schema = sqlite3_mprintf("%s", name);
+            return *schema ? SQLITE_OK : SQLITE_NOMEM;
+        }
+        if (rc != SQLITE_DONE) {
+            return rc == SQLITE_ROW ? SQLITE_OK : rc;
         }
     }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_finalize(stmt);
-    }
-    if (found == SQLITE_ROW) {
-        return SQLITE_OK;
-    }
-    return found != SQLITE_DONE ? found : rc != SQLITE_OK ? rc : SQLITE_NOTFOUND;
+    return SQLITE_NOTFOUND;
 }
 
 /* -------------------------------------------------------------------------------------- writing */

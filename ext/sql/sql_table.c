@@ -480,18 +480,6 @@ static int x_find_function(sqlite3_vtab *v, int argc, const char *name,
 
 /* -------------------------------------------------------------------------------------- look-up */
 
-// Is there a virtual table of that name in the schema? If so, preparing a statement on it connects
-// it.
-static int connect_named(sqlite3 *db, const char *schema, const char *name)
-{
-    sqlite3_stmt *stmt = NULL;
-    char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" LIMIT 0", schema, name);
-    int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
-    sqlite3_free(sql);
-    sqlite3_finalize(stmt);
-    return rc;
-}
-
 static sql_table *registered(sql_db *d, const char *schema, const char *name)
 {
     for (sql_table *t = d->tables; t; t = t->next) {
@@ -502,37 +490,45 @@ static sql_table *registered(sql_db *d, const char *schema, const char *name)
     return NULL;
 }
 
-// SQLite's order: temp, main, then the attached ones.
+// Preparing a statement on a table connects it. *there: the schema has a table of that name; *out:
+// it is ours.
+static int connect_named(sql_db *d, const char *schema, const char *name, int *there,
+                         sql_table **out)
+{
+    sqlite3_stmt *stmt = NULL;
+    char *sql = sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" LIMIT 0", schema, name);
+    int rc = sql ? sqlite3_prepare_v2(d->db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    sqlite3_finalize(stmt);
+    *there = rc == SQLITE_OK;
+    *out = *there ? registered(d, schema, name) : NULL;
+    return rc == SQLITE_ERROR ? SQLITE_OK : rc; // no such table, or one that cannot be connected
+}
+
+// In SQLite's order: temp (its number 1), main (0), then the attached ones. A table of that name
+// hides what comes after.
 static int find_anywhere(sql_db *d, const char *name, sql_table **out)
 {
-    sqlite3_stmt *stmt;
-    int rc = sqlite3_prepare_v2(
-        d->db, "SELECT name FROM pragma_database_list ORDER BY name <> 'temp', seq", -1, &stmt,
-        NULL);
-    if (rc != SQLITE_OK) {
-        return rc;
-    }
-    while (!*out && sqlite3_step(stmt) == SQLITE_ROW) {
-        const char *schema = (const char *)sqlite3_column_text(stmt, 0);
-        if (schema && connect_named(d->db, schema, name) == SQLITE_OK) {
-            *out = registered(d, schema, name);
-            break; // a plain table of that name hides what comes after
+    const char *schema;
+    int rc = SQLITE_OK, there = 0;
+    for (int i = 0; rc == SQLITE_OK && !there; i++) {
+        schema = sqlite3_db_name(d->db, i < 2 ? 1 - i : i);
+        if (!schema) {
+            break;
         }
+        rc = connect_named(d, schema, name, &there, out);
     }
-    return sqlite3_finalize(stmt);
+    return rc;
 }
 
 int sql_table_find(sql_db *d, const char *name, sql_table **out, char **err)
 {
     const char *dot = strchr(name, '.');
     *out = NULL;
-    int rc = find_anywhere(d, name, out);
+    int there, rc = find_anywhere(d, name, out);
     if (rc == SQLITE_OK && !*out && dot) {
         char *schema = sqlite3_mprintf("%.*s", (int)(dot - name), name);
-        rc = schema ? SQLITE_OK : SQLITE_NOMEM;
-        if (schema && connect_named(d->db, schema, dot + 1) == SQLITE_OK) {
-            *out = registered(d, schema, dot + 1);
-        }
+        rc = schema ? connect_named(d, schema, dot + 1, &there, out) : SQLITE_NOMEM;
         sqlite3_free(schema);
     }
     if (rc == SQLITE_OK && !*out) {

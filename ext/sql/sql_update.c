@@ -322,7 +322,7 @@ static int command(work *w)
     sqlite3_value *v = w->column[w->n + SQL_HID_TABLE];
     const sql_config *config = sqlite3_value_pointer(v, SQL_CONFIG_TYPE);
     char show[SQL_SHOW];
-    uint64_t rows;
+    uint64_t n;
     for (int i = 0; i < w->n + SQL_HID_N; i++) {
         if (i != w->n + SQL_HID_TABLE && sqlite3_value_type(w->column[i]) != SQLITE_NULL) {
             return sql_fail(t, SQLITE_ERROR,
@@ -332,14 +332,22 @@ static int command(work *w)
     if (config) {
         return set_option(t, config);
     }
-    if (sqlite3_value_type(v) == SQLITE_TEXT &&
-        sqlite3_stricmp((const char *)sqlite3_value_text(v), "flush") == 0) {
-        return sql_flush(t, 1, &rows);
+    const char *verb = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
+                                                            : "";
+    if (sqlite3_stricmp(verb, "flush") == 0) {
+        return sql_maintain(t, 1, st_flush, &n);
     }
-    return sql_fail(t, SQLITE_ERROR, "unknown command %s; known are 'flush'", sql_show(v, show));
+    if (sqlite3_stricmp(verb, "compact") == 0) {
+        return sql_maintain(t, 1, st_compact, &n);
+    }
+    if (sqlite3_stricmp(verb, "verify") == 0) {
+        return sql_verify_command(t);
+    }
+    return sql_fail(t, SQLITE_ERROR, "unknown command %s; known are 'flush', 'compact', 'verify'",
+                    sql_show(v, show));
 }
 
-int sql_flush(sql_table *t, int inside, uint64_t *rows)
+int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n)
 {
     sqlite3 *db = t->db->db;
     st_error err = {0};
@@ -350,10 +358,10 @@ int sql_flush(sql_table *t, int inside, uint64_t *rows)
     }
     sql_query_int(db, "PRAGMA query_only", 0, &query_only);
     if (t->readonly || query_only || sqlite3_db_readonly(db, t->schema) == 1) {
-        return sql_fail(t, SQLITE_READONLY, "%s is readonly: no flush",
+        return sql_fail(t, SQLITE_READONLY, "%s is readonly",
                         t->readonly ? "the table" : "the connection");
     }
-    int st = st_flush(t->store->conn, sql_busy_timeout(db), rows, &err);
+    int st = fn(t->store->conn, sql_busy_timeout(db), n, &err);
     if (st == ST_DOUBT && (inside || sqlite3_get_autocommit(db))) {
         // This host's own last transaction: whoever holds the host's write lock may decide it.
         rc = inside ? SQLITE_OK : sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
@@ -368,7 +376,7 @@ int sql_flush(sql_table *t, int inside, uint64_t *rows)
             return rc;
         }
         memset(&err, 0, sizeof err);
-        st = st_flush(t->store->conn, sql_busy_timeout(db), rows, &err);
+        st = fn(t->store->conn, sql_busy_timeout(db), n, &err);
     }
     return st == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);
 }

@@ -1,8 +1,8 @@
 /*
  * sql_verify.c - h5mem_verify(t), and the same check for PRAGMA integrity_check.
  *
- * The store is checked as it is committed. The text index is held against the rows' texts through the
- * connection's tokenizer, if that is the one the store was written with.
+ * The store is checked as it is committed. The text index is held against the rows' texts through
+ * the connection's tokenizer, if that is the one the store was written with.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -71,6 +71,19 @@ void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     } else {
         sqlite3_result_text(ctx, text[0] ? text : "ok", -1, SQLITE_TRANSIENT);
     }
+}
+
+int sql_verify_command(sql_table *t)
+{
+    char text[FAULT_TEXT];
+    int rc = sql_table_open(t);
+    if (rc == SQLITE_OK) {
+        rc = verify(t, text, sizeof text);
+    }
+    if (rc == SQLITE_OK && text[0]) {
+        rc = sql_fail(t, SQLITE_CORRUPT_VTAB, "%s", text);
+    }
+    return rc;
 }
 
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out)

@@ -221,11 +221,8 @@ static int new_table(chunker *k, st_error *err)
 
 int st_col_write(const st_colwrite *a, st_colimg *out, st_error *err)
 {
-    chunker k = {.a = a,
-                 .p = &a->schema->phys[a->col],
-                 .old = &a->reader->im->col[a->col],
-                 .out = out,
-                 .at = UINT64_MAX};
+    chunker k = {
+        .a = a, .p = &a->schema->phys[a->col], .old = a->old, .out = out, .at = UINT64_MAX};
     int rc;
     memset(out, 0, sizeof *out);
     out->n = k.old->n + a->nnew;

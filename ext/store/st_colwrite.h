@@ -17,7 +17,8 @@ typedef struct st_change {
 
 typedef struct st_colwrite {
     const st_schema *schema;
-    st_reader *reader; /* of the old image */
+    st_reader *reader;    /* of the old image */
+    const st_colimg *old; /* the column there; or an empty one, whose rows are then all new */
     h5_writer *w;
     h5_io *io; /* for tails written in place */
     int col;

@@ -87,10 +87,13 @@ void st_writer_unlock(st_store *s, st_conn *c)
 static int check_paths(st_store *s, st_error *err)
 {
     st_file_id path, open;
-    if (s->h5_fd >= 0 && st_id_of_fd(s->h5_fd, &open) == ST_OK &&
-        (st_id_of_path(s->path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
-        return st_fail(err, ST_IO, "the file was replaced or removed while it was open");
-    }
+    st_log_header h;
+    int rc;
+    ST_TRY(st_header(s, &h, err));
+    pthread_mutex_lock(&s->lock);
+    rc = st_store_follow_path(s, &h, err);
+    pthread_mutex_unlock(&s->lock);
+    ST_TRY(rc);
     if (s->log_fd >= 0 && st_id_of_fd(s->log_fd, &open) == ST_OK &&
         (st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
         return st_fail(err, ST_IO, "the log was replaced or removed while it was open");

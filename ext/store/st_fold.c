@@ -210,6 +210,7 @@ static int write_column(st_fold *f, int col, st_colwrite *a, st_error *err)
 {
     a->schema = f->gen->schema;
     a->reader = &f->reader;
+    a->old = &f->gen->image->col[col];
     a->w = f->w;
     a->io = f->store->file->io;
     a->col = col;

@@ -145,6 +145,9 @@ int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t 
                st_error *err);
 /* A text or blob; out->p NULL when it is NULL. */
 int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **p, size_t *n, st_error *err);
+/* Its bytes as the file has them (st_schema.h, NULL). */
+int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **p, size_t *n,
+                   st_error *err);
 int st_read_small(st_reader *r, int small, uint64_t row, st_num *out, st_error *err);
 int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err);
 /* The vector, NULL when the row has none. */

@@ -46,6 +46,7 @@ static void pack(const st_log_header *h, uint8_t *p)
     st_put64(p + 80, h->prepared_seq);
     memcpy(p + 88, h->in_force, H5_SUPERBLOCK_BYTES);
     memcpy(p + 136, h->pending, H5_SUPERBLOCK_BYTES);
+    st_put64(p + 184, h->next_ino);
     st_put32(p + CRC, st_crc32c(0, p, CRC));
 }
 
@@ -66,6 +67,7 @@ static int unpack(const uint8_t *p, st_log_header *h)
     h->prepared_seq = st_get64(p + 80);
     memcpy(h->in_force, p + 88, H5_SUPERBLOCK_BYTES);
     memcpy(h->pending, p + 136, H5_SUPERBLOCK_BYTES);
+    h->next_ino = st_get64(p + 184);
     return h->committed_len >= ST_LOG_START && h->committed_len % 8 == 0 &&
            h->prepared_len % 8 == 0;
 }

@@ -18,6 +18,8 @@
  *   80      8     sequence of its prepare frame, which is its transaction id
  *   88      48    superblock in force
  *   136     48    superblock about to be written by a flush; zeros when there is none
+ *   184     8     inode of the file that a compact is about to rename into place; 0 when there is
+ *                 none. pending is then that file's superblock
  *   2044    4     CRC32C of the bytes before
  *
  * FRAME    8-byte aligned
@@ -71,6 +73,7 @@ typedef struct st_log_header {
     uint64_t prepared_len, prepared_seq;
     uint8_t in_force[H5_SUPERBLOCK_BYTES];
     uint8_t pending[H5_SUPERBLOCK_BYTES];
+    uint64_t next_ino;
 } st_log_header;
 
 enum { ST_LOG_SELF = 1 }; /* st_log_header.flags */

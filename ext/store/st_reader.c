@@ -228,8 +228,8 @@ static int gather(st_reader *r, int text, uint64_t from, uint64_t to, st_error *
     return ST_OK;
 }
 
-int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
-                 st_error *err)
+int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
+                   st_error *err)
 {
     uint64_t a, b, run;
     const uint8_t *p;
@@ -254,13 +254,22 @@ int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **out, size
     }
     *out = p;
     *n = len;
+    return ST_OK;
+}
+
+int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
+                 st_error *err)
+{
+    const uint8_t *p;
+    size_t i = 0;
+    ST_TRY(st_read_stored(r, text, row, out, n, err));
+    p = *out;
     // A value of nothing but NUL bytes was stored with one more (st_schema.h).
-    if (!p[0]) {
-        size_t i = 0;
-        while (i < len && !p[i]) {
+    if (p && !p[0]) {
+        while (i < *n && !p[i]) {
             i++;
         }
-        *n -= i == len;
+        *n -= i == *n;
     }
     return ST_OK;
 }

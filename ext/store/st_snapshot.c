@@ -59,25 +59,32 @@ static int read_sb(st_store *s, const st_log_header *h, uint8_t sb[H5_SUPERBLOCK
 static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
-    int state;
+    int state, next;
     st_image *im;
+    st_file_id id;
     st_error first = {0, ""};
     *out = NULL;
     ST_TRY(read_sb(s, h, sb, &state, err));
+    // A compact has renamed its file into place and not yet said so: that file is whole, and holds
+    // all that was committed.
+    next = h->next_ino && st_id_of_fd(s->h5_fd, &id) == ST_OK && id.ino == h->next_ino;
     // A flip that is under way looks foreign until the header names it: the header is read again by
     // the caller.
-    int rc = st_image_open(s->file, state == SB_FOREIGN ? sb : h->in_force, s->uuid, s->schema, &im,
-                           &first);
+    int rc = st_image_open(s->file, state == SB_FOREIGN || next ? sb : h->in_force, s->uuid,
+                           s->schema, &im, &first);
     if (rc) {
         return st_fail(err, rc, "%s", first.text);
     }
     s->foreign = state == SB_FOREIGN;
-    if (im->generation != h->generation) {
+    if (im->generation != h->generation + (uint64_t)next) {
         rc = st_fail(err, ST_CORRUPT,
                      "the file is of generation %llu, its log continues generation %llu",
                      (unsigned long long)im->generation, (unsigned long long)h->generation);
     } else {
         rc = st_gen_new(im, out, err);
+        if (!rc) {
+            (*out)->generation = h->generation;
+        }
     }
     st_image_unref(im);
     return rc;
@@ -171,6 +178,8 @@ static int follow(st_store *s, const st_log_header *h, int *moved, st_error *err
     *moved = 0;
     if (!s->gen || s->gen->generation != h->generation) {
         st_gen *g = NULL;
+        // Without the file at its path the one that is open goes on showing what it holds.
+        st_store_follow_path(s, h, NULL);
         rc = open_gen(s, h, &g, &first);
         if (!rc) {
             st_gen_unref(s->gen);
@@ -411,6 +420,10 @@ int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, s
 {
     st_log_header h;
     ST_TRY(st_header(s, &h, err));
+    if (h.next_ino) {
+        ST_TRY(st_compact_mend(s, err));
+        ST_TRY(st_header(s, &h, err));
+    }
     ST_TRY(mend_flip(s, &h, err));
     if (!s->checked) {
         ST_TRY(take_committed_tail(s, &h, err));

@@ -26,7 +26,7 @@ h5_io *(*st_test_wrap_io)(h5_io *inner, const char *path);
 
 /* -------------------------------------------------------------------------------- small helpers */
 
-static int open_io(const char *path, int flags, h5_io **io, int *fd, st_error *err)
+int st_store_open_io(const char *path, int flags, h5_io **io, int *fd, st_error *err)
 {
     h5_error h = {0};
     if (h5_io_file(path, flags, io, &h) != H5_OK) {
@@ -54,7 +54,7 @@ int st_store_sync_file(st_store *s, st_error *err)
                                                        : st_from_h5(err, &h, "syncing the file");
 }
 
-static char *add_suffix(const char *path, const char *suffix)
+char *st_store_suffix(const char *path, const char *suffix)
 {
     size_t a = strlen(path), b = strlen(suffix) + 1;
     char *p = h5_malloc(a + b);
@@ -119,8 +119,8 @@ static st_store *store_alloc(const char *path)
 #endif
     pthread_cond_init(&s->writer_free, &attr);
     pthread_condattr_destroy(&attr);
-    s->path = add_suffix(path, "");
-    s->log_path = add_suffix(path, "-wal");
+    s->path = st_store_suffix(path, "");
+    s->log_path = st_store_suffix(path, "-wal");
     if (!s->path || !s->log_path) {
         store_free(s);
         return NULL;
@@ -142,10 +142,10 @@ static int attach_log(st_store *s, st_error *err)
 static int open_log_file(st_store *s, int flags, st_error *err)
 {
     st_error first = {0, ""};
-    int rc = open_io(s->log_path, flags, &s->log, &s->log_fd, &first);
+    int rc = st_store_open_io(s->log_path, flags, &s->log, &s->log_fd, &first);
     s->page_writable = rc == ST_OK;
     if (rc == ST_READONLY && !(flags & H5_IO_CREATE)) {
-        rc = open_io(s->log_path, H5_IO_READ, &s->log, &s->log_fd, err);
+        rc = st_store_open_io(s->log_path, H5_IO_READ, &s->log, &s->log_fd, err);
     } else if (rc) {
         *err = first;
     }
@@ -252,14 +252,48 @@ static int open_h5(st_store *s, st_error *err)
     h5_io *io;
     int fd, rc;
     st_error first = {0, ""};
-    rc = open_io(s->path, H5_IO_WRITE, &io, &fd, &first);
+    rc = st_store_open_io(s->path, H5_IO_WRITE, &io, &fd, &first);
     s->writable = rc == ST_OK;
     if (rc == ST_READONLY) {
-        rc = open_io(s->path, H5_IO_READ, &io, &fd, err);
+        rc = st_store_open_io(s->path, H5_IO_READ, &io, &fd, err);
     } else if (rc) {
         *err = first;
     }
     return rc ? rc : take_file(s, io, fd, err);
+}
+
+int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err)
+{
+    st_file_id now, open;
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    st_file *old = s->file;
+    h5_io *io;
+    int fd, rc, there = st_id_of_path(s->path, &now);
+    if (s->h5_fd < 0 || st_id_of_fd(s->h5_fd, &open) != ST_OK) {
+        return ST_OK;
+    }
+    if (there == 1 && now.dev == open.dev && now.ino == open.ino) {
+        return ST_OK;
+    }
+    if (there != 1) {
+        return st_fail(err, ST_IO, "the file was removed while it was open");
+    }
+    ST_TRY(st_store_open_io(s->path, s->writable ? H5_IO_WRITE : H5_IO_READ, &io, &fd, err));
+    rc = read_superblock(io, sb, err);
+    if (!rc && memcmp(sb, h->in_force, sizeof sb) != 0 &&
+        !(h->next_ino == now.ino && memcmp(sb, h->pending, sizeof sb) == 0)) {
+        rc = st_fail(err, ST_IO, "the file was replaced while it was open");
+    }
+    if (rc) {
+        io->close(io);
+        return rc;
+    }
+    ST_TRY(take_file(s, io, fd, err));
+    if (!__atomic_sub_fetch(&old->refs, 1, __ATOMIC_ACQ_REL)) {
+        old->io->close(old->io);
+        h5_free(old);
+    }
+    return ST_OK;
 }
 
 /* The superblock to read the schema by: the file's, or when that is torn the one the log has. */
@@ -312,7 +346,7 @@ static int open_existing(st_store *s, st_error *err)
 static int write_new_h5(st_store *s, const st_options *o, uint8_t sb[H5_SUPERBLOCK_BYTES],
                         st_error *err)
 {
-    char *tmp = add_suffix(s->path, "-new");
+    char *tmp = st_store_suffix(s->path, "-new");
     h5_io *io = NULL;
     h5_error e = {0};
     int fd, rc;
@@ -320,7 +354,7 @@ static int write_new_h5(st_store *s, const st_options *o, uint8_t sb[H5_SUPERBLO
         return st_nomem(err);
     }
     st_unlink(tmp); // left by a process that died; we hold the writer lock
-    rc = open_io(tmp, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &io, &fd, err);
+    rc = st_store_open_io(tmp, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &io, &fd, err);
     rc = rc ? rc : st_create_empty(io, s->schema, o, s->uuid, sb, err);
     if (!rc && io->sync(io, &e) != H5_OK) {
         rc = st_from_h5(err, &e, "syncing the new file");

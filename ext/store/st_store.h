@@ -191,6 +191,20 @@ int64_t st_frozen_id(st_view *v, uint64_t row);
 /* Small values of a row that is no base row, or that has a patch; NULL: read the base. */
 const st_num *st_frozen_small(const st_frozen *f, uint64_t row);
 
+/* Has s->file be the file at the store's path, where a compact has put another. h names it by its
+ * superblock; ST_IO when a stranger has replaced or removed it. With s->lock held. */
+int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err);
+/* The path with something behind it; h5_free. NULL without memory. */
+char *st_store_suffix(const char *path, const char *suffix);
+int st_store_open_io(const char *path, int flags, h5_io **io, int *fd, st_error *err);
+
+/* st_compact.c, with the writer lock held: the folded store into a new file, renamed into place. */
+int st_compact_locked(st_store *s, uint64_t *saved, st_error *err);
+/* What a compact that died left behind: finishes it, or takes it away. */
+int st_compact_mend(st_store *s, st_error *err);
+/* Share of the file that no root reaches. */
+int st_dead_share(st_store *s, double *share, uint64_t *file_bytes, st_error *err);
+
 /* st_flush.c: with the writer lock held and nothing in doubt. */
 int st_flush_locked(st_store *s, uint64_t *rows, st_error *err);
 

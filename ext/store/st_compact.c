@@ -1,0 +1,398 @@
+/*
+ * st_compact.c - rewrites the live data into a new file, without what no root reaches.
+ *
+ * ORDER     1 the log is folded, so that the file holds all that is committed
+ *           2 the new file is written beside the old one (NAME.h5-new) and synced
+ *           3 the log's header names its inode and superblock; sync
+ *           4 rename, sync the folder
+ *           5 the header: the new superblock in force, generation + 1
+ *           A death before 4 leaves the old file and a stray, one after it a header that the next
+ *           writer completes (st_compact_mend). Readers have the old file open and read on; a
+ *           statement that finds a new generation opens the path again.
+ *
+ * ROWS      live rows keep their order and get new positions; ids stay. Row positions are nobody's
+ *           business outside this process's views, which hold the old image.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+
+#include "st_colwrite.h"
+#include "st_root.h"
+#include "st_store.h"
+
+typedef struct compactor {
+    st_store *store;
+    st_gen *gen;
+    st_image *im;
+    st_reader r;
+    h5_io *io;
+    int fd;
+    h5_writer *w;
+    const uint64_t *live;
+    uint64_t nlive;
+    uint32_t *row; /* old position of each new one */
+    st_colimg *col;
+    int text, at;    /* the column at hand */
+    uint64_t offset; /* of the text at hand */
+    uint8_t scratch[8];
+    st_root_idrun idrun;
+    st_root_run run;
+    size_t nrun;
+    char *tmp;
+} compactor;
+
+/* -------------------------------------------------------------------------------------- columns */
+
+static int piece_fixed(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    compactor *k = ctx;
+    uint64_t run;
+    *n = 1;
+    return st_read_at(&k->r, k->at, k->row[i], p, &run, err);
+}
+
+static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    compactor *k = ctx;
+    size_t bytes;
+    ST_TRY(st_read_stored(&k->r, k->text, k->row[i], p, &bytes, err));
+    *n = bytes;
+    return ST_OK;
+}
+
+static int piece_offset(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    compactor *k = ctx;
+    const uint8_t *data;
+    size_t bytes;
+    if (i) {
+        ST_TRY(st_read_stored(&k->r, k->text, k->row[i - 1], &data, &bytes, err));
+        k->offset += bytes;
+    }
+    st_put64(k->scratch, k->offset);
+    *p = k->scratch;
+    *n = 1;
+    return ST_OK;
+}
+
+static int write_column(compactor *k, int c, st_colwrite *a, st_error *err)
+{
+    const st_phys *p = &k->im->schema->phys[c];
+    st_colimg empty = {.chunk_rows = a->nnew > p->switch_at ? p->chunk_large : p->chunk_small,
+                       .pipeline = k->im->col[c].pipeline};
+    a->schema = k->im->schema;
+    a->reader = &k->r;
+    a->old = &empty;
+    a->w = k->w;
+    a->io = k->io;
+    a->col = c;
+    a->ctx = k;
+    k->at = c;
+    return st_col_write(a, &k->col[c], err);
+}
+
+static int write_text(compactor *k, int text, st_error *err)
+{
+    st_colwrite data = {.npiece = k->nlive, .piece = piece_data};
+    st_colwrite offsets = {.nnew = k->nlive + 1, .npiece = k->nlive + 1, .piece = piece_offset};
+    k->text = text;
+    k->offset = 0;
+    for (uint64_t i = 0; i < k->nlive; i++) {
+        const uint8_t *p;
+        size_t n;
+        ST_TRY(st_read_stored(&k->r, text, k->row[i], &p, &n, err));
+        data.nnew += n;
+    }
+    ST_TRY(write_column(k, st_phys_data(text), &data, err));
+    return write_column(k, st_phys_offsets(text), &offsets, err);
+}
+
+static int write_columns(compactor *k, st_error *err)
+{
+    const st_schema *s = k->im->schema;
+    for (int c = 0; c < s->nphys; c++) {
+        st_colwrite a = {.nnew = k->nlive, .npiece = k->nlive, .piece = piece_fixed};
+        if (c < ST_PHYS_TEXTS || c >= st_phys_small(s, 0)) {
+            ST_TRY(write_column(k, c, &a, err));
+        }
+    }
+    for (int t = 0; t < s->ntext; t++) {
+        ST_TRY(write_text(k, t, err));
+    }
+    return ST_OK;
+}
+
+/* -------------------------------------------------------------------------------------- indexes */
+
+typedef struct id_row {
+    int64_t id;
+    uint32_t row;
+} id_row;
+
+static int by_id(const void *a, const void *b)
+{
+    const id_row *x = a, *y = b;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int write_ids(compactor *k, st_error *err)
+{
+    id_row *ids = h5_alloc_array((size_t)k->nlive + 1, sizeof *ids);
+    uint8_t *perm = h5_alloc_array((size_t)k->nlive + 1, 4);
+    int rc = ids && perm ? ST_OK : st_nomem(err);
+    int ascending = 1;
+    for (uint64_t i = 0; i < k->nlive && !rc; i++) {
+        ids[i].row = (uint32_t)i;
+        rc = st_read_id(&k->r, k->row[i], &ids[i].id, err);
+        ascending &= !i || ids[i - 1].id < ids[i].id;
+    }
+    k->idrun = (st_root_idrun){.count = k->nlive};
+    if (!rc && !ascending) {
+        qsort(ids, (size_t)k->nlive, sizeof *ids, by_id);
+        for (uint64_t i = 0; i < k->nlive; i++) {
+            st_put32(perm + 4 * i, ids[i].row);
+        }
+        k->idrun.sorted = 1;
+        rc = st_root_blob(k->w, perm, k->nlive * 4, 4, &k->idrun.perm_header, err);
+    }
+    h5_free(ids);
+    h5_free(perm);
+    return rc;
+}
+
+static int write_words(compactor *k, st_error *err)
+{
+    const st_textrun *runs;
+    size_t n, bytes = 0;
+    uint8_t *image = NULL;
+    vec_run **open, *made = NULL;
+    int rc;
+    ST_TRY(st_image_runs(k->im, &runs, &n, err));
+    open = h5_alloc_array(n + 1, sizeof *open);
+    if (!open) {
+        return st_nomem(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        open[i] = runs[i].run;
+    }
+    rc = n ? st_from_vec(err, vec_run_compact(open, n, k->live, &image, &bytes), "the text index")
+           : ST_OK;
+    h5_free(open);
+    rc = rc || !n ? rc : st_from_vec(err, vec_run_open(image, bytes, &made), "the text index");
+    if (made && vec_run_rows(made)) {
+        k->run.first = vec_run_first(made);
+        k->nrun = 1;
+        rc = st_root_blob(k->w, image, bytes, 1, &k->run.header, err);
+    }
+    vec_run_close(made);
+    vec_free(image);
+    return rc;
+}
+
+/* ----------------------------------------------------------------------------------------- file */
+
+static int list_rows(compactor *k, st_error *err)
+{
+    uint64_t n = 0;
+    ST_TRY(st_image_live(k->im, &k->live, &k->nlive, err));
+    k->row = h5_alloc_array((size_t)k->nlive + 1, sizeof *k->row);
+    k->col = h5_calloc((size_t)k->im->schema->nphys, sizeof *k->col);
+    if (!k->row || !k->col) {
+        return st_nomem(err);
+    }
+    for (uint64_t row = st_bit_next(k->live, k->im->nrow, 0); row < k->im->nrow;
+         row = st_bit_next(k->live, k->im->nrow, row + 1)) {
+        k->row[n++] = (uint32_t)row;
+    }
+    return ST_OK;
+}
+
+static int write_root(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *err)
+{
+    h5_error h = {0};
+    uint64_t at = 0;
+    st_root r = {.schema = k->im->schema,
+                 .options = &k->im->options,
+                 .uuid = k->store->uuid,
+                 .created = k->im->created,
+                 .generation = k->gen->generation + 1,
+                 .last_seq = k->gen->last_seq,
+                 .next_id = k->gen->next_id,
+                 .col = k->col,
+                 .idrun = &k->idrun,
+                 .nidrun = k->nlive ? 1 : 0,
+                 .run = &k->run,
+                 .nrun = k->nrun};
+    ST_TRY(st_root_write(&r, k->w, &at, err));
+    if (h5_writer_flush(k->w, &h) != H5_OK) {
+        return st_from_h5(err, &h, "writing the new file");
+    }
+    h5_superblock_pack(at, h5_writer_eof(k->w), sb);
+    if (k->io->write(k->io, 0, sb, H5_SUPERBLOCK_BYTES, &h) != H5_OK ||
+        (k->im->options.synchronous != ST_SYNC_OFF && k->io->sync(k->io, &h) != H5_OK)) {
+        return st_from_h5(err, &h, "writing the new file");
+    }
+    return ST_OK;
+}
+
+static int write_file(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *err)
+{
+    h5_error h = {0};
+    ST_TRY(st_reader_open(&k->r, k->im, err));
+    ST_TRY(list_rows(k, err));
+    k->tmp = st_store_suffix(k->store->path, "-new");
+    if (!k->tmp) {
+        return st_nomem(err);
+    }
+    st_unlink(k->tmp); // left by a process that died; the writer lock is ours
+    ST_TRY(st_store_open_io(k->tmp, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &k->io, &k->fd, err));
+    if (h5_writer_new(k->io, H5_SUPERBLOCK_BYTES, &k->w, &h) != H5_OK) {
+        return st_from_h5(err, &h, "writing the new file");
+    }
+    ST_TRY(write_columns(k, err));
+    ST_TRY(write_ids(k, err));
+    ST_TRY(write_words(k, err));
+    return write_root(k, sb, err);
+}
+
+static void compactor_free(compactor *k)
+{
+    h5_writer_free(k->w);
+    for (int c = 0; k->col && c < k->im->schema->nphys; c++) {
+        h5_free(k->col[c].chunk);
+        h5_free(k->col[c].crc);
+    }
+    h5_free(k->col);
+    h5_free(k->row);
+    st_reader_close(&k->r);
+    if (k->io) {
+        k->io->close(k->io);
+    }
+    h5_free(k->tmp);
+    st_gen_unref(k->gen);
+}
+
+/* ------------------------------------------------------------------------------- into its place */
+
+/* Says in the header that the renamed file is the store now. */
+static int announce(st_store *s, st_log_header *h, st_error *err)
+{
+    int rc;
+    pthread_mutex_lock(&s->lock);
+    rc = st_store_follow_path(s, h, err);
+    pthread_mutex_unlock(&s->lock);
+    ST_TRY(rc);
+    memcpy(h->in_force, h->pending, H5_SUPERBLOCK_BYTES);
+    memset(h->pending, 0, sizeof h->pending);
+    h->ino = h->next_ino;
+    h->next_ino = 0;
+    h->generation++;
+    h->committed_len = ST_LOG_START;
+    h->prepared_len = h->prepared_seq = 0;
+    st_log_store(s->page, h);
+    s->log->truncate(s->log, ST_LOG_PAGE, NULL);
+    return ST_OK;
+}
+
+static void call_off(st_store *s, st_log_header *h)
+{
+    memset(h->pending, 0, sizeof h->pending);
+    h->next_ino = 0;
+    st_log_store(s->page, h);
+}
+
+static int put_in_place(compactor *k, const uint8_t *sb, st_error *err)
+{
+    st_store *s = k->store;
+    int sync = k->im->options.synchronous != ST_SYNC_OFF, rc;
+    st_log_header h;
+    st_file_id id;
+    ST_TRY(st_header(s, &h, err));
+    if (st_id_of_fd(k->fd, &id) != ST_OK) {
+        return st_fail(err, ST_IO, "the new file has no identity");
+    }
+    memcpy(h.pending, sb, H5_SUPERBLOCK_BYTES);
+    h.next_ino = id.ino;
+    st_log_store(s->page, &h);
+    rc = sync ? st_store_sync_log(s, err) : ST_OK;
+    rc = rc ? rc : st_rename(k->tmp, s->path, err);
+    if (rc) {
+        call_off(s, &h);
+        return rc;
+    }
+    rc = sync ? st_sync_dir(s->path, err) : ST_OK;
+    // The rename has happened, whether or not it is on the disk yet: the header has to follow.
+    return announce(s, &h, rc ? NULL : err) ? ST_IO : rc;
+}
+
+int st_compact_mend(st_store *s, st_error *err)
+{
+    st_log_header h;
+    st_file_id id;
+    char *tmp;
+    ST_TRY(st_header(s, &h, err));
+    if (st_id_of_path(s->path, &id) == 1 && id.ino == h.next_ino) {
+        return announce(s, &h, err);
+    }
+    tmp = st_store_suffix(s->path, "-new");
+    if (!tmp) {
+        return st_nomem(err);
+    }
+    st_unlink(tmp);
+    h5_free(tmp);
+    call_off(s, &h);
+    return ST_OK;
+}
+
+int st_compact_locked(st_store *s, uint64_t *saved, st_error *err)
+{
+    compactor k = {.store = s, .fd = -1};
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    uint64_t rows, before = 0, after = 0;
+    h5_error h = {0};
+    int rc;
+    *saved = 0;
+    ST_TRY(st_flush_locked(s, &rows, err));
+    ST_TRY(st_snapshot_latest(s, &k.gen, err));
+    k.im = k.gen->image;
+    s->file->io->size(s->file->io, &before, &h);
+    rc = write_file(&k, sb, err);
+    if (!rc) {
+        after = h5_writer_eof(k.w);
+        rc = put_in_place(&k, sb, err);
+    }
+    if (rc && k.tmp && k.io) {
+        st_unlink(k.tmp);
+    }
+    *saved = rc || after > before ? 0 : before - after;
+    compactor_free(&k);
+    return rc;
+}
+
+int st_compact(st_conn *c, int timeout_ms, uint64_t *saved, st_error *err)
+{
+    st_store *s = c->store;
+    int rc;
+    *saved = 0;
+    if (st_has_changes(c) || c->txn.prepared) {
+        return st_fail(
+            err, ST_LOCKED,
+            "this connection has uncommitted rows in the store; commit or roll back first");
+    }
+    if (c->readonly) {
+        return st_fail(err, ST_READONLY, "the store is open for reading only");
+    }
+    st_rollback(c);
+    if (!s->log) {
+        pthread_mutex_lock(&s->lock);
+        rc = s->log ? ST_OK : st_store_make_log(s, err);
+        pthread_mutex_unlock(&s->lock);
+        ST_TRY(rc);
+    }
+    ST_TRY(st_writer_lock(s, c, timeout_ms, err));
+    rc = st_snapshot_mend(s, NULL, NULL, err);
+    rc = rc ? rc : st_compact_locked(s, saved, err);
+    st_writer_unlock(s, c);
+    return rc;
+}

@@ -15,7 +15,7 @@
  *   plain entry:       address 8
  *   filtered entry:    address 8 | stored size, width below | filter mask 4
  *   The page bits of the header count, not those of the layout message. The width of a stored
- *   size is 1 + (floor(log2(chunk bytes)) + 8) / 8, at most 8.
+ *   size is 1 + (floor(log2(chunk bytes)) + 8) / 8, at most 8; under layout version 5 it is 8.
  *
  * ERRORS   H5_FORMAT; H5_MISUSE for chunks that cannot be written; H5_NOMEM
  * TESTS    t_h5_farray.c
@@ -40,9 +40,9 @@ static unsigned size_width(uint64_t chunk_bytes)
     return width > 8 ? 8 : width;
 }
 
-static unsigned entry_width(int filtered, uint64_t chunk_bytes)
+static unsigned entry_width(int filtered, unsigned size_bytes)
 {
-    return filtered ? 8 + size_width(chunk_bytes) + 4 : 8;
+    return filtered ? 8 + size_bytes + 4 : 8;
 }
 
 /* ------------------------------------------------------------------------------------- reading */
@@ -62,7 +62,8 @@ static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
     ix->filtered = ix->o->info.pipeline.n > 0;
     if (version != 0 || client != (unsigned)ix->filtered)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: version %u, client %u", version, client);
-    if (ix->entry_bytes != entry_width(ix->filtered, ix->o->info.size))
+    unsigned width = ix->o->layout.wide_sizes ? 8 : size_width(ix->o->info.size);
+    if (ix->entry_bytes != entry_width(ix->filtered, width))
         return h5_fail(err, H5_FORMAT, addr, "fixed array: entries of %u bytes", ix->entry_bytes);
     if (ix->page_bits == 0 || ix->page_bits > H5_FARRAY_PAGE_BITS_MAX)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: %u page bits", ix->page_bits);
@@ -274,7 +275,7 @@ int h5_farray_write(h5_writer *w, const h5_chunk *chunks, uint64_t n, int filter
     uint64_t here = h5_writer_eof(w), to;
     h5_buf b = {0};
     here = (here + 7) / 8 * 8;
-    build(&b, chunks, n, filtered, entry_width(filtered, chunk_bytes), page_bits, here);
+    build(&b, chunks, n, filtered, entry_width(filtered, size_width(chunk_bytes)), page_bits, here);
     int rc = b.bad ? h5_fail_nomem(err, "a fixed array")
                    : h5_writer_append(w, b.p, b.n, 8, &to, err);
     h5_buf_free(&b);

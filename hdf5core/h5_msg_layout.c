@@ -1,7 +1,7 @@
 /*
  * h5_msg_layout.c - data layout message: where the values of a dataset are
  *
- * FORMAT   HDF5 spec: IV.A.2.i "The Data Layout Message", versions 3 and 4
+ * FORMAT   HDF5 spec: IV.A.2.i "The Data Layout Message", versions 3 to 5
  *   version 1 | class 1: 0 compact, 1 contiguous, 2 chunked, 3 virtual
  *   compact:    size 2 | data
  *   contiguous: address 8 | size 8
@@ -15,6 +15,7 @@
  *     4 extensible array: 5 bytes | address 8
  *     5 version 2 B-tree: 6 bytes | address 8
  *   Flag bit 0: chunks that are partly outside the dataset are not filtered.
+ *   Version 5 (HDF5 2.0) is version 4 but for the indexes, where a stored size has 8 bytes.
  *   Written: version 4 with a fixed array for chunks; version 3 for contiguous, which every libhdf5
  *            reads.
  *
@@ -40,6 +41,8 @@ static int parse_chunk_sizes(h5_object *o, const h5_msg *m, h5_cur *c, unsigned 
         uint64_t v = h5_cur_uint(c, width);
         if (c->bad)
             return h5_msg_short(m, "data layout", err);
+        if (v > UINT32_MAX && o->layout.wide_sizes)
+            return h5_object_refuse(o, m->addr, "%s", "chunk dimension of more than 32 bits");
         if (v == 0 || v > UINT32_MAX)
             return h5_fail(err, H5_FORMAT, m->addr, "data layout message: chunk size %" PRIu64, v);
         if (i + 1 < n)
@@ -67,6 +70,8 @@ static int parse_chunked_v4(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: flags %02x", flags);
     o->layout.raw_edges = (flags & FLAG_RAW_EDGES) != 0;
     H5_TRY(parse_chunk_sizes(o, m, c, width, err));
+    if (o->refuse.code != H5_OK)
+        return H5_OK;
     o->layout.index = h5_cur_u8(c);
     switch (o->layout.index) {
     case H5_INDEX_SINGLE:
@@ -104,13 +109,12 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: version %u", version);
     if (version == 1 || version == 2)
         return h5_object_refuse(o, m->addr, "data layout version %s", version == 1 ? "1" : "2");
-    if (version == 5)
-        return h5_object_refuse(o, m->addr, "data layout version %s", "5");
     if (!c.bad && cls > CLASS_VIRTUAL)
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: class %u", cls);
     if (cls == CLASS_VIRTUAL)
         return h5_object_refuse(o, m->addr, "%s dataset", "virtual");
     o->info.layout = (int)cls;
+    o->layout.wide_sizes = version == 5;
     if (cls == H5_LAYOUT_COMPACT) {
         o->layout.compact_bytes = h5_cur_u16(&c);
         o->layout.compact = h5_cur_take(&c, o->layout.compact_bytes);

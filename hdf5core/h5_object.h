@@ -30,6 +30,7 @@ typedef struct h5_layout {
     unsigned dimensions; /* chunked: rank + 1 in the message */
     uint64_t element;    /* chunked: last chunk dimension, the element size */
     uint8_t index;       /* chunked: H5_INDEX_ */
+    uint8_t wide_sizes;  /* chunked: indexes hold stored sizes in 8 bytes (layout version 5) */
     uint8_t page_bits;   /* fixed array */
     h5_chunk single;     /* single chunk, filtered: size and mask */
     int single_filtered;

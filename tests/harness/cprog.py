@@ -31,3 +31,10 @@ def run_tap(name, at_least):
     output = done.stdout + done.stderr
     assert done.returncode == 0 and "not ok" not in output, output
     assert sum(line.startswith("ok ") for line in output.splitlines()) >= at_least, output
+
+
+def unharmed(done):
+    """The result of a run that no sanitizer complained of."""
+    said = done.stderr if isinstance(done.stderr, str) else done.stderr.decode("utf-8", "replace")
+    assert done.returncode >= 0 and "Sanitizer" not in said and "runtime error" not in said, said
+    return done

@@ -40,6 +40,15 @@ static size_t nitem;
 static h5_attr_spec attrs[ATTRS];
 static size_t nattr;
 
+/* A copy of s that lives as long as the program. */
+static char *keep(const char *s)
+{
+    static char **kept;
+    static size_t n;
+    kept = realloc(kept, (n + 1) * sizeof *kept);
+    return kept[n++] = strdup(s);
+}
+
 static void check(int rc)
 {
     if (rc == H5_OK)
@@ -202,7 +211,7 @@ static void push(const char *name, uint64_t addr)
 {
     if (nitem >= ITEMS)
         bad("too many objects");
-    items[nitem].name = strdup(name);
+    items[nitem].name = keep(name);
     items[nitem++].addr = addr;
     nattr = 0;
 }
@@ -211,12 +220,12 @@ static void add_attr(void)
 {
     h5_attr_spec *a = &attrs[nattr < ATTRS ? nattr++ : 0];
     *a = (h5_attr_spec){.kind = *word()};
-    a->name = strdup(word());
+    a->name = keep(word());
     const char *v = strtok(NULL, "\n");
     v = v ? v : "";
     a->i = strtoll(v, NULL, 10);
     a->f = strtod(v, NULL);
-    a->s = strdup(v);
+    a->s = keep(v);
 }
 
 static void add_dataset(h5_writer *w)
@@ -405,7 +414,8 @@ static h5_object *report(h5_file *f, uint64_t addr, const char *path)
         n = rc == H5_OK ? n : 0;
     }
     printf("%s\t%s\t%s\t%zu\t%s\n", path, kind, h5_code_name(rc), n, err.text);
-    fwrite(buf, 1, n, stdout);
+    if (n > 0)
+        fwrite(buf, 1, n, stdout);
     free(buf);
     return o;
 }
@@ -429,24 +439,11 @@ static void all(h5_file *f, uint64_t addr, const char *path, int depth)
     h5_object_close(o);
 }
 
-int main(int argc, char **argv)
+/* The commands that read one object. */
+static void one(h5_file *f, int argc, char **argv)
 {
     uint64_t start[H5_RANK_MAX] = {0}, count[H5_RANK_MAX] = {0};
-    h5_io *io;
-    h5_file *f;
     h5_object *o;
-    if (argc == 3 && strcmp(argv[1], "make") == 0) {
-        make(argv[2]);
-        return 0;
-    }
-    if (argc < 3 || (argc < 4 && strcmp(argv[1], "all") != 0))
-        bad("usage: h5core_tool make FILE | info|values|slab|chunks FILE PATH [START COUNT]");
-    check(h5_io_file(argv[2], H5_IO_READ, &io, &err));
-    check(h5_file_open(io, &f, &err));
-    if (strcmp(argv[1], "all") == 0) {
-        all(f, h5_file_root(f), "", 0);
-        return 0;
-    }
     check(h5_object_find(f, argv[3], &o, &err));
     const h5_dataset_info *d = h5_object_dataset(o);
     if (d)
@@ -463,6 +460,24 @@ int main(int argc, char **argv)
         info(o);
     }
     h5_object_close(o);
+}
+
+int main(int argc, char **argv)
+{
+    h5_io *io;
+    h5_file *f;
+    if (argc == 3 && strcmp(argv[1], "make") == 0) {
+        make(argv[2]);
+        return 0;
+    }
+    if (argc < 3 || (argc < 4 && strcmp(argv[1], "all") != 0))
+        bad("usage: h5core_tool make|all FILE | info|values|slab|chunks FILE PATH [START COUNT]");
+    check(h5_io_file(argv[2], H5_IO_READ, &io, &err));
+    check(h5_file_open(io, &f, &err));
+    if (strcmp(argv[1], "all") == 0)
+        all(f, h5_file_root(f), "", 0);
+    else
+        one(f, argc, argv);
     h5_file_close(f);
     io->close(io);
     return 0;

@@ -215,7 +215,10 @@ static void layout(void **state)
     assert_true(o.layout.index == H5_INDEX_BTREE2 && o.info.addr == 64);
     refused(h5_msg_layout_decode, BYTES("\1\2\1\0\0\0"), "layout version 1");
     refused(h5_msg_layout_decode, BYTES("\2\2\1\0\0\0"), "layout version 2");
-    refused(h5_msg_layout_decode, BYTES("\5\2\1\0\0\0"), "layout version 5");
+    whole_or_not(h5_msg_layout_decode, &o, BYTES("\5\2\0\2\1\5\10\3\12\100\0\0\0\0\0\0\0"));
+    assert_true(o.layout.wide_sizes && o.info.chunk[0] == 5);
+    refused(h5_msg_layout_decode, BYTES("\5\2\0\2\5\0\0\0\0\1\10\0\0\0\0\3\12\0\0\0\0\0\0\0\0"),
+            "more than 32 bits");
     refused(h5_msg_layout_decode, BYTES("\4\3\0\0\0\0"), "virtual dataset");
     static const wrong cases[] = {
         {BYTES("\0\1\0\0"), H5_FORMAT, "version 0"},

@@ -83,24 +83,6 @@ void st_writer_unlock(st_store *s, st_conn *c)
 
 /* ---------------------------------------------------------------------------------------- begin */
 
-/* The file at the store's path must still be the one that is open. */
-static int check_paths(st_store *s, st_error *err)
-{
-    st_file_id path, open;
-    st_log_header h;
-    int rc;
-    ST_TRY(st_header(s, &h, err));
-    pthread_mutex_lock(&s->lock);
-    rc = st_store_follow_path(s, &h, err);
-    pthread_mutex_unlock(&s->lock);
-    ST_TRY(rc);
-    if (s->log_fd >= 0 && st_id_of_fd(s->log_fd, &open) == ST_OK &&
-        (st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
-        return st_fail(err, ST_IO, "the log was replaced or removed while it was open");
-    }
-    return ST_OK;
-}
-
 /* A log whose frames end before its committed length (power loss): the frames that are there are
 ** all there is. What lies behind goes: there may be whole transactions of this generation in it,
 ** which must not come back when the frames before them are written over. */
@@ -178,7 +160,6 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
     st_store *s = c->store;
     uint64_t floor = 0;
     int64_t txid = 0;
-    ST_TRY(check_paths(s, err));
     ST_TRY(st_snapshot_mend(s, c->host, who, err));
     ST_TRY(c->nviews ? refresh_held(c, err) : st_snapshot_refresh(c, err));
     ST_TRY(cut_tail(s, err));

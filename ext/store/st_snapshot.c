@@ -54,8 +54,14 @@ static int read_sb(st_store *s, const st_log_header *h, uint8_t sb[H5_SUPERBLOCK
     return ST_OK;
 }
 
+/* Only the header: any generation of the file can be read beside such a log. */
+static int nothing_in(const st_log_header *h)
+{
+    return h->committed_len == ST_LOG_START && h->prepared_len <= h->committed_len;
+}
+
 /* A generation's image: by the superblock in force, or by the file's own when a stranger has
-** changed it. */
+** changed it, or put another copy in its place. */
 static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
@@ -76,9 +82,11 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
         return st_fail(err, rc, "%s", first.text);
     }
     s->foreign = state == SB_FOREIGN;
-    if (im->generation != h->generation + (uint64_t)next) {
+    if (im->generation != h->generation + (uint64_t)next && !(s->foreign && nothing_in(h))) {
         rc = st_fail(err, ST_CORRUPT,
-                     "the file is of generation %llu, its log continues generation %llu",
+                     "the file is of generation %llu, the rows in its log continue generation "
+                     "%llu: restore the file that belongs to them, or give them up by removing the "
+                     "log",
                      (unsigned long long)im->generation, (unsigned long long)h->generation);
     } else {
         rc = st_gen_new(im, out, err);
@@ -308,7 +316,8 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
     if (state == SB_FOREIGN) {
         return st_fail(err, ST_READONLY,
                        "the file was changed by another program since the store last wrote it (its "
-                       "superblock is none of ours); it can be read, not written");
+                       "superblock is none of ours); it can be read, not written%s",
+                       nothing_in(h) ? "; to take it as it is, close it and remove the log" : "");
     }
     if (state == SB_TORN) {
         // All that the pending root needs was synced before the flip began.
@@ -416,9 +425,31 @@ static int settle(st_store *s, st_log_header *h, const st_host *host, const st_i
     return ST_OK;
 }
 
+/* The files at the store's paths must still be those that are open: what was written to others
+** would be lost. */
+static int check_paths(st_store *s, st_error *err)
+{
+    st_file_id path, open;
+    st_log_header h;
+    int rc;
+    ST_TRY(st_header(s, &h, err));
+    pthread_mutex_lock(&s->lock);
+    rc = st_store_follow_path(s, &h, err);
+    pthread_mutex_unlock(&s->lock);
+    ST_TRY(rc);
+    if (s->log_fd >= 0 && st_id_of_fd(s->log_fd, &open) == ST_OK &&
+        (st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
+        return st_fail(err, ST_IO,
+                       "the log was replaced or removed while it was open; close the "
+                       "store and open it anew");
+    }
+    return ST_OK;
+}
+
 int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err)
 {
     st_log_header h;
+    ST_TRY(check_paths(s, err));
     ST_TRY(st_header(s, &h, err));
     if (h.next_ino) {
         ST_TRY(st_compact_mend(s, err));

@@ -30,7 +30,7 @@ int st_store_open_io(const char *path, int flags, h5_io **io, int *fd, st_error 
 {
     h5_error h = {0};
     if (h5_io_file(path, flags, io, &h) != H5_OK) {
-        return st_from_h5(err, &h, path);
+        return st_from_h5(err, &h, "opening");
     }
     *fd = h5_io_fd(*io);
     if (st_test_wrap_io) {

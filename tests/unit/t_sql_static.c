@@ -376,7 +376,7 @@ static int copy_files(void *ctx)
     return system("cp host.db host.at && cp m.h5 h5.at && cp m.h5-wal wal.at") != 0;
 }
 
-/* Leaves a transaction that inserted row 2 prepared in the log; host: 0 not committed, 1 committed. */
+/* Leaves a transaction that inserted row 2 prepared in the log, its host committed or not. */
 static void die_between(int host_committed)
 {
     sqlite3 *db = open_host("host.db");

@@ -85,6 +85,32 @@ static void distances_hold_over_the_whole_range(void **state)
     }
 }
 
+/* Rounding must not carry the cosine of a vector with itself out of 0..2. */
+static void cosine_stays_in_its_range(void **state)
+{
+    t_rng r = t_rng_start(23);
+    int below = 0, above = 0;
+
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        size_t dim = 1 + t_rng_below(&r, 300);
+        float a[300], b[300], norm;
+        double raw;
+
+        for (size_t i = 0; i < dim; i++) {
+            a[i] = t_rng_normal(&r);
+            b[i] = -a[i];
+        }
+        norm = vec_norm_f32(a, dim);
+        raw = vec_kern()->dot_f32(a, a, dim) / ((double)norm * norm);
+        below += raw > 1;
+        above += vec_kern()->dot_f32(a, b, dim) / ((double)norm * norm) < -1;
+        assert_true(vec_distance(VEC_COSINE, a, norm, a, norm, dim) >= 0);
+        assert_true(vec_distance(VEC_COSINE, a, norm, b, norm, dim) <= 2);
+    }
+    assert_true(below > 0 && above > 0); // else nothing was asked
+}
+
 static void special_distances(void **state)
 {
     float zero[5] = {0}, one[5] = {1}, huge[5], minus[5];
@@ -299,6 +325,7 @@ static int run_level(const char *disable)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_hold_over_the_whole_range),
+        cmocka_unit_test(cosine_stays_in_its_range),
         cmocka_unit_test(special_distances),
         cmocka_unit_test(scan_equals_distance),
         cmocka_unit_test(scan_stays_inside),

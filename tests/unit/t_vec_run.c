@@ -208,6 +208,175 @@ static void headers_that_overflow(void **state)
     vec_free(bytes);
 }
 
+/* --------------------------------------------------------------------------------- lies by hand */
+
+/* An image of given rows and terms, whatever they are; post may contradict itself. */
+typedef struct lie {
+    uint32_t nrow;
+    uint32_t off[4];     // row numbers minus first of the first rows; the rest follow
+    uint32_t span;       // written over the header when not 0
+    const char *term[3]; // in this order
+    uint8_t post[3][16]; // of each term
+    size_t npost[3];
+    int longer; // the last term ends so many bytes later
+} lie;
+
+static uint8_t *image_of(const lie *l, size_t *n)
+{
+    uint8_t *off = calloc(l->nrow, 4), *len = calloc(l->nrow, 4), *bytes;
+    vec_runw w = {0};
+
+    for (uint32_t i = 0; i < l->nrow; i++) {
+        vec_put32(off + 4 * i, i < 4 ? l->off[i] : l->off[3] + i - 3);
+        vec_put32(len + 4 * i, 1);
+    }
+    for (int t = 0; t < 3 && l->term[t]; t++) {
+        const vec_post one = {0, 1};
+
+        assert_int_equal(
+            vec_runw_term(&w, (const uint8_t *)l->term[t], (uint32_t)strlen(l->term[t]), &one, 1),
+            VEC_OK);
+        if (!l->npost[t])
+            continue;
+        w.posts.n = vec_get32(w.post_off.p + w.post_off.n - 4);
+        assert_int_equal(vec_buf_add(&w.posts, l->post[t], l->npost[t]), VEC_OK);
+    }
+    for (int i = 0; i < l->longer; i++)
+        assert_int_equal(vec_buf_add(&w.terms, "x", 1), VEC_OK);
+    assert_int_equal(vec_runw_image(&w, 100, l->nrow, off, len, &bytes, n), VEC_OK);
+    if (l->span)
+        vec_put32(bytes + 28, l->span);
+    vec_runw_free(&w);
+    free(off);
+    free(len);
+    return bytes;
+}
+
+/* Checking and merging both say no; searching comes back. */
+static void refused(const lie *l)
+{
+    size_t n, size;
+    uint8_t *bytes = image_of(l, &n), *merged;
+    t_guard g = t_guard_copy(bytes, n);
+    vec_run *run;
+
+    assert_int_equal(vec_run_open(g.p, n, &run), VEC_OK);
+    assert_int_equal(vec_run_check(run), VEC_FORMAT);
+    assert_int_equal(vec_run_merge(&run, 1, NULL, &merged, &size), VEC_FORMAT);
+    assert_null(merged);
+    search(run, 0);
+    search(run, 1);
+    vec_run_close(run);
+    t_guard_free(&g);
+    vec_free(bytes);
+}
+
+static void lies_are_found(void **state)
+{
+    static const lie lies[] = {
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w1", "w0"}},      // terms descend
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0", "w0"}},      // a term comes twice
+        {.nrow = 3, .off = {0, 7, 7}, .term = {"w0"}},            // a row comes twice
+        {.nrow = 3, .off = {0, 7, 3}, .span = 7, .term = {"w0"}}, // rows descend
+        {.nrow = 3, .off = {0, 7, 9}, .span = 8, .term = {"w0"}}, // a row beyond the last
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{0}}, .npost = {3}}, // df 0
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{4}}, .npost = {3}}, // df 4
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{0x81, 0}}, .npost = {4}},
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1}}, .npost = {2}}, // no widths
+        {.nrow = 3,
+         .off = {0, 1, 2},
+         .term = {"w0"},
+         .post = {{1, 2, 0, 3}},
+         .npost = {4}}, // row 3
+        {.nrow = 3,
+         .off = {0, 1, 2},
+         .term = {"w0"},
+         .post = {{1, 0, 0, 0}},
+         .npost = {4}}, // longer
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1, 33}}, .npost = {8}},
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1, 0, 33}}, .npost = {8}},
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .longer = VEC_TOKEN_MAX - 1},
+        // 5000 postings, whose forty skips would not fit
+        {.nrow = 5000, .off = {0, 1, 2, 3}, .term = {"w0"}, .post = {{0x88, 0x27}}, .npost = {12}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        refused(&lies[i]);
+}
+
+/* The offset tables and skips of an image with lists of several blocks: each pair of neighbours is
+ * set to point far outside, out of order, and past the longest term. */
+static void offsets_that_point_outside(void **state)
+{
+    static const uint32_t values[][2] = {{0x7ffffff0, 0x7ffffff8}, {0x40000, 0x40010}, {9, 8},
+                                         {0, 0xffffffff},          {0, 2000},          {1, 0}};
+    size_t n;
+    uint8_t *bytes = image(108, 700, 1, &n), *copy = malloc(n);
+    vec_run *run;
+
+    (void)state;
+    assert_int_equal(vec_run_open(bytes, n, &run), VEC_OK);
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        for (uint32_t i = 0; i < 2 * run->nterm; i++) {
+            memcpy(copy, bytes, n);
+            vec_put32(copy + (run->term_off - bytes) + 4 * i, values[v][0]);
+            vec_put32(copy + (run->term_off - bytes) + 4 * i + 4, values[v][1]);
+            assert_false(use(copy, n));
+        }
+        for (uint32_t i = 0; i < run->nterm; i++) {
+            vec_ref ref;
+            vec_cursor c;
+
+            assert_int_equal(vec_run_ref(run, i, &ref), VEC_OK);
+            assert_int_equal(vec_cursor_open(&c, &ref, run->part.nrow), VEC_OK);
+            for (uint32_t b = 0; c.skips && b + 1 < c.nblock; b++) {
+                uint8_t *skip = copy + (c.skips - bytes) + 8 * b;
+
+                memcpy(copy, bytes, n);
+                vec_put32(skip + 4, values[v][0]);
+                vec_put32(skip + 12, values[v][1]);
+                assert_false(use(copy, n));
+            }
+        }
+    }
+    vec_run_close(run);
+    free(copy);
+    vec_free(bytes);
+}
+
+/* The second block of a list begins behind the image, and a search jumps right to it. */
+static void blocks_that_lie_outside(void **state)
+{
+    const uint8_t w0[] = {'w', '0'};
+    size_t n;
+    uint8_t *bytes = image(109, 700, 1, &n);
+    t_guard g = t_guard_copy(bytes, n);
+    vec_run *run;
+    vec_ref ref;
+    vec_cursor c;
+
+    (void)state;
+    assert_int_equal(vec_run_open(g.p, n, &run), VEC_OK);
+    assert_int_equal(vec_run_find(run, w0, 2, &ref), VEC_OK);
+    assert_int_equal(vec_cursor_open(&c, &ref, run->part.nrow), VEC_OK);
+    assert_true(c.nblock > 2);
+    for (uint32_t past = 0; past < 2000; past += 50) {
+        uint32_t from = (uint32_t)(g.p + n - c.blocks) + past;
+        uint8_t *skip = g.p + (c.skips - g.p);
+
+        vec_put32(skip, 0);
+        vec_put32(skip + 4, from);
+        vec_put32(skip + 12, from + 20);
+        assert_int_equal(vec_cursor_open(&c, &ref, run->part.nrow), VEC_OK);
+        assert_int_equal(vec_cursor_seek(&c, 1), VEC_FORMAT);
+        assert_int_equal(c.n, 0);
+    }
+    vec_run_close(run);
+    t_guard_free(&g);
+    vec_free(bytes);
+}
+
 static void an_empty_image(void **state)
 {
     uint8_t *bytes;
@@ -288,9 +457,15 @@ static void want_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_prefix),       cmocka_unit_test(every_byte_changed),
-        cmocka_unit_test(many_bytes_changed), cmocka_unit_test(headers_that_overflow),
-        cmocka_unit_test(an_empty_image),     cmocka_unit_test(wide_lengths),
+        cmocka_unit_test(every_prefix),
+        cmocka_unit_test(every_byte_changed),
+        cmocka_unit_test(many_bytes_changed),
+        cmocka_unit_test(headers_that_overflow),
+        cmocka_unit_test(lies_are_found),
+        cmocka_unit_test(offsets_that_point_outside),
+        cmocka_unit_test(blocks_that_lie_outside),
+        cmocka_unit_test(an_empty_image),
+        cmocka_unit_test(wide_lengths),
         cmocka_unit_test(want_of_memory),
     };
 

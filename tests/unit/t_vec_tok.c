@@ -104,6 +104,22 @@ static void bad_heads(void **state)
     }
 }
 
+static void the_longest_and_one_more(void **state)
+{
+    uint8_t stream[VEC_TOKEN_MAX + 3] = {0};
+    vec_token t;
+    size_t pos = 0;
+
+    (void)state;
+    stream[0] = 0x80; // 1024 * 2
+    stream[1] = 0x10;
+    assert_int_equal(vec_token_next(stream, sizeof stream, &pos, &t), 1);
+    assert_int_equal(t.n, VEC_TOKEN_MAX);
+    stream[0] = 0x82; // 1025 * 2, and the bytes are there
+    pos = 0;
+    assert_int_equal(vec_token_next(stream, sizeof stream, &pos, &t), VEC_FORMAT);
+}
+
 static void any_bytes_end(void **state)
 {
     t_rng r = t_rng_start(73);
@@ -134,6 +150,7 @@ int main(void)
         cmocka_unit_test(what_is_put_comes_back),
         cmocka_unit_test(every_prefix_of_a_stream),
         cmocka_unit_test(bad_heads),
+        cmocka_unit_test(the_longest_and_one_more),
         cmocka_unit_test(any_bytes_end),
     };
 

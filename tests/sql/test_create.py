@@ -8,8 +8,6 @@ SPDX-License-Identifier: MIT
 
 import os
 import sqlite3
-import subprocess
-import sys
 
 import pytest
 
@@ -446,23 +444,3 @@ def test_closing_in_any_order(so, in_tmp):
     con = open_connection("host.db")
     assert con.execute("SELECT count(*) FROM memory").fetchone() == (2,)
     con.close()
-
-
-def test_no_memory_is_left_behind_by_many_connections(so, in_tmp):
-    script = (
-        "import resource, sys; sys.path.insert(0, sys.argv[1]); from conftest import open_connection\n"
-        "def go():\n"
-        "    con = open_connection('h.db')\n"
-        "    con.execute(\"CREATE VIRTUAL TABLE IF NOT EXISTS m USING h5mem('m.h5', dim=2)\")\n"
-        "    con.execute(\"INSERT INTO m(content) VALUES ('x')\")\n"
-        "    con.execute(\"SELECT * FROM m('x')\").fetchall()\n"
-        "    con.close()\n"
-        "for i in range(30): go()\n"
-        "a = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "for i in range(100): go()\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - a)\n"
-    )
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    done = subprocess.run([sys.executable, "-c", script, root], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 20000, "kilobytes more after 100 connections"

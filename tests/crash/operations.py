@@ -185,7 +185,8 @@ def inspect(channel, folder, mode, read_first):
 # ---- two attached hosts, each with a store, or both with one
 
 SIDES = ("main", "aux")
-BOTH = ["BEGIN", "INSERT INTO main.notes VALUES (9, 'nine')", "INSERT INTO aux.memory(id, content) VALUES (20, 'amber')",
+BOTH = ["BEGIN", "INSERT INTO main.notes VALUES (9, 'nine')",
+        "INSERT INTO aux.memory(id, content) VALUES (20, 'amber')",
         "INSERT INTO main.memory(id, content) VALUES (30, 'brook')", "INSERT INTO aux.notes VALUES (9, 'nine')",
         "UPDATE aux.memory SET content = 'cedar' WHERE id = 1", "COMMIT"]
 

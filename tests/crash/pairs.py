@@ -95,8 +95,16 @@ def writer(channel, path, who, seconds=0, count=0, timeout=0, flush=False):
     channel.send(write_pairs(path, who, timeout, flush, times(count) if count else until(seconds)))
 
 
-def reader(channel, path, seconds, timeout=0):
-    channel.send(read_pairs(path, timeout, until(seconds)))
+def reader(channel, path, timeout=0):
+    """Looks once and says so, then again and again until it is told to stop, then once more."""
+    con = open_connection(path, timeout=timeout)
+    seen = [look(con)]
+    channel.send("ready")
+    while not channel.poll(0):
+        seen.append(look(con))
+    seen.append(look(con))
+    con.close()
+    channel.send(seen)
 
 
 def creator(channel, path, store, count):

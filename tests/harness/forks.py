@@ -76,7 +76,8 @@ class Child:
                 if time.monotonic() > until:
                     raise TimeoutError(f"process {self.pid} does not end")
                 time.sleep(0.001)
-        self.channel.close()
+        if not self.channel.closed:
+            self.channel.close()
         return self.status
 
 

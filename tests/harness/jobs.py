@@ -7,8 +7,11 @@ without a file.
 SPDX-License-Identifier: MIT
 """
 import ctypes
+import os
 import pathlib
 import random
+import resource
+import signal
 import sqlite3
 import struct
 import traceback
@@ -285,9 +288,14 @@ def reader(channel, folder, mode):
 
 # ---- a connection driven from the test
 
-def remote(channel, path):
-    """Opens the host at `path` and runs what it is sent: (SQL, values), ("close",), ("kill at", call, moment).
-    Answers (rows, None) or (None, message)."""
+def remote(channel, path, user=None):
+    """Opens the host at `path`, as the user of that number, and runs what it is sent: (SQL, values), ("close",),
+    ("kill at", call, moment), ("limit", bytes a file may have, or None). Answers (rows, None) or (None, message)."""
+    if user is not None:
+        os.setgroups([])
+        os.setegid(user)
+        os.seteuid(user)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     con = open_connection(path)
     while True:
         try:
@@ -300,6 +308,9 @@ def remote(channel, path):
                 con.close()
             elif what == "kill at":
                 killer().killer_arm(*arguments)
+            elif what == "limit":
+                most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+                resource.setrlimit(resource.RLIMIT_FSIZE, (most if arguments[0] is None else arguments[0], most))
             else:
                 rows = con.execute(what, *arguments).fetchall()
             channel.send((rows, None))
@@ -312,8 +323,8 @@ def remote(channel, path):
 class Remote:
     """The test's end of `remote`: a connection in a process of its own."""
 
-    def __init__(self, server, path):
-        self.child = server.start("harness.jobs", "remote", path=str(path))
+    def __init__(self, server, path, **arguments):
+        self.child = server.start("harness.jobs", "remote", path=str(path), **arguments)
 
     def ask(self, *message):
         rows, self.error = self.child.ask(message)
@@ -333,8 +344,10 @@ class Remote:
 
     def close(self):
         """Closes the connection; the process ends."""
-        assert self.ask("close") is None and self.error is None
+        self.ask("close")
+        assert self.error is None, self.error
         self.child.channel.close()
+        assert self.child.wait() == 0
 
     def kill(self):
         self.child.kill()

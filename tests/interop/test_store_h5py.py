@@ -288,8 +288,8 @@ def test_while_a_writer_is_at_work(server, tmp_path, report, compression):  # no
         pass
     assert child.wait() == -9
     assert seen == sorted(seen) and len(set(seen)) > 3, "the writer has not flushed meanwhile"
-    report(f"{compression}: read whole {len(seen)} times by h5py, {dumps} times by h5dump -H, {len(set(seen))} different"
-           f" states, {opened.torn} met a flush in their opening and were repeated")
+    report(f"{compression}: read whole {len(seen)} times by h5py, {dumps} times by h5dump -H, {len(set(seen))}"
+           f" different states, {opened.torn} met a flush in their opening and were repeated")
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "memory"])
@@ -391,7 +391,6 @@ def test_h5py_has_changed_the_file(connect, server, in_tmp, in_log):  # noqa: F8
         con.kill()
     else:
         con.close()
-        con.child.wait()
     with h5py.File("agent.h5", "r+") as file:
         file.attrs["mine"] = "a rather long text that needs room: " * 100
     before = open("agent.h5", "rb").read()
@@ -402,7 +401,8 @@ def test_h5py_has_changed_the_file(connect, server, in_tmp, in_log):  # noqa: F8
                 "DELETE FROM memory WHERE id = 1", "SELECT h5mem_flush('memory')"):
         with pytest.raises(Exception, match="agent.h5.*changed by another program"):
             con.execute(sql).fetchall()
-    assert con.execute("SELECT content FROM memory WHERE content MATCH 'one two three' ORDER BY id").fetchall() == wanted
+    found = con.execute("SELECT content FROM memory WHERE content MATCH 'one two three' ORDER BY id").fetchall()
+    assert found == wanted
     con.close()
     assert open("agent.h5", "rb").read() == before
     with h5py.File("agent.h5", "r") as file:

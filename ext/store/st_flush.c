@@ -170,6 +170,7 @@ int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
             *rows = f.nrow + f.npatched + f.ndead;
             pthread_mutex_lock(&s->lock);
             s->flushes++;
+            s->flush_error[0] = 0;
             s->last_flush_bytes = eof - f.gen->image->eof;
             pthread_mutex_unlock(&s->lock);
         }

@@ -371,7 +371,7 @@ typedef struct st_stats {
     uint64_t last_flush_bytes; /* appended by the last of them */
     uint64_t syncs;            /* fsync calls by this process on this store */
     int in_doubt;              /* 1: a prepared transaction waits for its host's verdict */
-    char flush_error[256];     /* text of the last automatic flush that failed, or empty */
+    char flush_error[256];     /* of an automatic flush that failed; empty once one succeeds */
 } st_stats;
 int st_conn_stats(st_conn *c, st_stats *out, st_error *err);
 

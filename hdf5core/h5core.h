@@ -1,9 +1,9 @@
 /*
  * h5core.h - read and write HDF5 files without libhdf5; the only header that others include
  *
- * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group or
- * dataset with links and attributes), chunk tables and reads of datasets of fixed-width numbers,
- * and an appending writer (h5_writer) that makes object headers, chunk indexes and superblocks.
+ * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group,
+ * dataset or committed type, with links and attributes), a walk over all of them, chunk tables and
+ * reads of datasets and values of any type, and an appending writer (h5_writer) that makes object headers, chunk indexes and superblocks.
  * Layout source: HDF5 File Format Specification, version 3.0; each section is named where the bytes
  * are read or made.
  *
@@ -143,21 +143,64 @@ uint32_t h5_lookup3(const void *p, size_t n, uint32_t init);
 enum { /* h5_type.cls, the specification's class numbers */
        H5_CLASS_INTEGER = 0,
        H5_CLASS_FLOAT = 1,
+       H5_CLASS_TIME = 2,
        H5_CLASS_STRING = 3, /* fixed length */
-       H5_CLASS_OTHER = 255 /* of an attribute whose type or shape is not read here */
+       H5_CLASS_BITFIELD = 4,
+       H5_CLASS_OPAQUE = 5,
+       H5_CLASS_COMPOUND = 6,
+       H5_CLASS_REFERENCE = 7,
+       H5_CLASS_ENUM = 8,
+       H5_CLASS_VLEN = 9, /* variable length: a sequence of base, or a string (is_text) */
+       H5_CLASS_ARRAY = 10,
+       H5_CLASS_COMPLEX = 11, /* two numbers of base, real part first */
+       H5_CLASS_OTHER = 255   /* of an attribute whose type or shape is not read here */
 };
 
-/* A datatype: integers of 1, 2, 4, 8 bytes and IEEE floats of 4 and 8, in either byte order, and
-** fixed strings. For a dataset of any other type cls is the specification's class number and size
-** its element size. */
-typedef struct h5_type {
+enum {                        /* h5_type.ref */
+       H5_REF_OBJECT = 0,     /* size of offsets: address of an object header */
+       H5_REF_REGION = 1,     /* global heap id of an address and a selection */
+       H5_REF_NEW_OBJECT = 2, /* revised references of HDF5 1.12 */
+       H5_REF_NEW_REGION = 3,
+       H5_REF_NEW_ATTR = 4
+};
+
+typedef struct h5_type h5_type;
+
+/* A field of a compound, or a name of an enum. */
+typedef struct h5_member {
+    const char *name;
+    uint32_t offset;      /* compound: bytes from the start of the element */
+    const h5_type *type;  /* compound; NULL in an enum */
+    const uint8_t *value; /* enum: one element of the base type, in the file's byte order */
+} h5_member;
+
+/* A datatype of any class. What it points to belongs to the object it was read with. The writer
+** takes integers of 1, 2, 4, 8 bytes, IEEE floats of 4 and 8 and fixed strings, and looks at the
+** fields down to size only. */
+struct h5_type {
     uint8_t cls;        /* H5_CLASS_ */
     uint8_t is_signed;  /* integers */
-    uint8_t big_endian; /* numbers */
-    uint8_t str_pad;    /* strings: 0 NUL-terminated, 1 NUL-padded, 2 space-padded */
+    uint8_t big_endian; /* numbers, bitfields, times */
+    uint8_t str_pad;    /* strings of both kinds: 0 NUL-terminated, 1 NUL-padded, 2 space-padded */
     uint8_t utf8;       /* strings: 1 UTF-8, 0 ASCII */
-    uint32_t size;      /* bytes of one element */
-} h5_type;
+    uint32_t size;      /* bytes of one element; 16 for variable-length ones */
+
+    uint8_t vax;                    /* floats in the byte order of the VAX */
+    uint8_t is_text;                /* variable length: a string */
+    uint8_t ref;                    /* references: H5_REF_ */
+    uint8_t committed;              /* the type stands in the file as an object of its own */
+    uint16_t bit_offset, precision; /* numbers, bitfields: bits in use; precision 0: all */
+    uint8_t sign_at, exponent_at, exponent_bits, mantissa_at, mantissa_bits; /* floats */
+    uint8_t norm; /* floats: 0 none, 1 leading bit is stored, 2 leading bit is implied */
+    uint32_t exponent_bias;
+    uint32_t nmember; /* compound, enum */
+    const h5_member *member;
+    const h5_type *base;     /* enum, variable length, array, complex */
+    uint32_t rank;           /* array */
+    const uint32_t *dims;    /* array: rank sizes */
+    const char *tag;         /* opaque: its tag, may be empty */
+    uint64_t committed_addr; /* committed: its object header */
+};
 
 /* Little-endian types by code: 'i'/'u'/'f' and size in bytes; H5_MISUSE otherwise. */
 int h5_type_number(char kind, uint32_t size, h5_type *out);
@@ -209,13 +252,30 @@ typedef struct h5_chunk {
     uint32_t mask; /* bit i: filter i of the pipeline was left out */
 } h5_chunk;
 
-enum { H5_KIND_GROUP = 1, H5_KIND_DATASET = 2 };
-enum { H5_LAYOUT_COMPACT = 0, H5_LAYOUT_CONTIGUOUS = 1, H5_LAYOUT_CHUNKED = 2 };
+enum { H5_KIND_GROUP = 1, H5_KIND_DATASET = 2, H5_KIND_TYPE = 3 };
+enum {
+    H5_LAYOUT_COMPACT = 0,
+    H5_LAYOUT_CONTIGUOUS = 1,
+    H5_LAYOUT_CHUNKED = 2,
+    H5_LAYOUT_VIRTUAL = 3
+};
+enum { H5_SPACE_SCALAR = 0, H5_SPACE_SIMPLE = 1, H5_SPACE_NULL = 2 };
+enum { H5_FILL_DEFAULT = 0, H5_FILL_USER = 1, H5_FILL_UNDEFINED = 2 };
+
+/* Raw data outside the file: size bytes (UINT64_MAX = to the end of that file) from offset. */
+typedef struct h5_external {
+    const char *name;
+    uint64_t offset, size;
+} h5_external;
+
+typedef struct h5_file h5_file;
+typedef struct h5_object h5_object;
 
 /* What the header of a dataset says. Points into the h5_object. */
 typedef struct h5_dataset_info {
     h5_type type;
-    int rank; /* 0 = scalar */
+    int space; /* H5_SPACE_ */
+    int rank;  /* 0 = scalar or null */
     uint64_t dims[H5_RANK_MAX];
     uint64_t maxdims[H5_RANK_MAX]; /* UINT64_MAX = unlimited */
     int layout;                    /* H5_LAYOUT_ */
@@ -224,42 +284,74 @@ typedef struct h5_dataset_info {
     uint32_t chunk[H5_RANK_MAX]; /* chunked: elements a dimension */
     h5_pipeline pipeline;
     uint8_t fill[16]; /* one element of up to 16 bytes, in the file's byte order; else zeros */
+
+    int fill_kind;             /* H5_FILL_ */
+    const uint8_t *fill_value; /* H5_FILL_USER: one element, in the file's byte order */
+    uint8_t alloc_time;        /* 1 early, 2 late, 3 incremental */
+    uint8_t fill_time;         /* 0 at allocation, 1 never, 2 if set */
+    uint32_t nexternal;        /* contiguous: raw data in other files */
+    const h5_external *external;
 } h5_dataset_info;
+
+/* "compact", "contiguous", "external", "chunked", "virtual"; the name of a chunk index ("version 1
+** B-tree", "extensible array", ...), "" where there is none. Never NULL. */
+const char *h5_layout_name(const h5_object *o);
+const char *h5_index_name(const h5_object *o);
 
 typedef struct h5_link {
     const char *name; /* UTF-8, NUL-terminated; owned by the h5_object */
     uint64_t addr;    /* of the object's header; H5_UNDEF for a soft, external or user's link */
 } h5_link;
 
+enum { H5_LINK_HARD = 0, H5_LINK_SOFT = 1, H5_LINK_EXTERNAL = 64 }; /* above 64: user-defined */
+
+/* What else a link says. Owned by the h5_object. */
+typedef struct h5_link_info {
+    uint8_t kind;         /* H5_LINK_, or the number of a user-defined kind */
+    uint8_t utf8;         /* character set of the name */
+    uint8_t has_order;    /* the group tracks creation order */
+    int64_t order;        /* place in the order of creation */
+    const char *file;     /* external: name of the other file; else NULL */
+    const char *path;     /* soft, external: path of the target; else NULL */
+    const uint8_t *value; /* user-defined: its bytes */
+    size_t bytes;
+} h5_link_info;
+
 /* An attribute. Owned by the h5_object. One whose type or shape is not read here is listed with
 ** cls H5_CLASS_OTHER and no data. */
 typedef struct h5_attr {
     const char *name;
     h5_type type;
+    int space; /* H5_SPACE_; a null one has no data */
     int rank;
     uint64_t dims[H5_RANK_MAX];
     const uint8_t *data; /* nelem * type.size bytes, in the file's byte order */
     size_t bytes;
 } h5_attr;
 
-typedef struct h5_file h5_file;
-typedef struct h5_object h5_object;
-
-/* Reads the superblock (versions 2 and 3) at offset 0. io stays the caller's and must outlive the
-** file. A file shorter than its superblock says is H5_FORMAT. */
+/* Reads the superblock (versions 0 to 3) at offset 0, 512, 1024, ... io stays the caller's and must
+** outlive the file. A file shorter than its superblock says is H5_FORMAT. */
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err);
+/* Opens a file by name, for reading, and closes it with h5_file_close: a member of a family or
+** split set brings the others, which lie in the same folder, with it. External raw data and the
+** sources of virtual datasets are looked for in the folder of the file, by names that do not leave
+** it; a file from h5_file_open has no folder, and such data are H5_UNSUPPORTED. */
+int h5_file_open_path(const char *path, h5_file **out, h5_error *err);
 /* The same from 48 superblock bytes the caller holds, whatever stands in the file. */
 int h5_file_open_at(h5_io *io, const uint8_t superblock[48], h5_file **out, h5_error *err);
 void h5_file_close(h5_file *f);
 uint64_t h5_file_root(const h5_file *f); /* address of the root group's header */
 uint64_t h5_file_eof(const h5_file *f);  /* the superblock's end-of-file address */
+uint64_t h5_file_base(const h5_file *f); /* file offset of address 0: the bytes of a user block */
+int h5_file_version(const h5_file *f);   /* of the superblock */
 
-/* Parses one object header (version 2) with all its links and attributes. The caller closes it; it
+/* Parses one object header with all its links and attributes. The caller closes it; it
 ** may outlive neither file nor io. H5_UNSUPPORTED when links or attributes could not be listed in
 ** full. A dataset whose values cannot be read opens; reading them says why. */
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err);
 /* The same by path from the root: "/a/b"; "/" is the root. H5_NOTFOUND names the member that is
-** missing, H5_UNSUPPORTED one that is not a hard link. */
+** missing. Soft links are followed within the file; an external or user-defined one is
+** H5_UNSUPPORTED. */
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err);
 void h5_object_close(h5_object *o);
 int h5_object_kind(const h5_object *o); /* H5_KIND_ */
@@ -269,7 +361,11 @@ size_t h5_object_attrs(const h5_object *o, const h5_attr **out);
 /* The one of this name, NULL when there is none. */
 const h5_link *h5_object_link(const h5_object *o, const char *name);
 const h5_attr *h5_object_attr(const h5_object *o, const char *name);
-const h5_dataset_info *h5_object_dataset(const h5_object *o); /* NULL for a group */
+const h5_dataset_info *h5_object_dataset(const h5_object *o); /* NULL for others */
+/* What else is said of member i of h5_object_links. */
+const h5_link_info *h5_object_link_info(const h5_object *o, size_t i);
+const h5_type *h5_object_type(const h5_object *o); /* of a committed type or dataset, else NULL */
+uint64_t h5_object_addr(const h5_object *o);
 
 /* Scalar attribute values, converted (integers to double as well). H5_NOTFOUND without the
 ** attribute, H5_FORMAT when it is of another class, of several elements or does not fit,
@@ -290,6 +386,68 @@ int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n,
 ** it needs. */
 int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count,
                     void *buf, size_t bytes, h5_error *err);
+/* The same in the file's byte order, for the functions of the next part. */
+int h5_dataset_read_stored(h5_file *f, const h5_object *o, const uint64_t *start,
+                           const uint64_t *count, void *buf, size_t bytes, h5_error *err);
+
+/* --------------------------------------------------------------------------- values of any type */
+
+/* These take one element at p as it is stored: from h5_dataset_read_stored, h5_attr.data,
+** fill_value, a field of a compound (p + member.offset), element i of an array or of what h5_vlen
+** gave (p + i * base.size). */
+
+/* An integer, enum, bitfield or time: its bits, extended to 64 by the sign if it has one. 0 when
+** the type is none of these or wider than 8 bytes, else 1. */
+int h5_value_bits(const h5_type *t, const void *p, uint64_t *out);
+/* A number of any layout as the nearest double. 0 when the type is no number, else 1. */
+int h5_value_real(const h5_type *t, const void *p, double *out);
+/* A fixed string without its padding: gives the number of bytes. */
+size_t h5_value_text(const h5_type *t, const void *p);
+/* The name of an enum's value, NULL when it has none. */
+const char *h5_value_enum(const h5_type *t, const void *p);
+
+/* Reads what variable-length elements and references point to, and keeps the heaps that it met. */
+typedef struct h5_heaps h5_heaps;
+int h5_heaps_open(h5_file *f, h5_heaps **out, h5_error *err);
+void h5_heaps_close(h5_heaps *h);
+/* The *n elements of t->base (bytes of a string, for is_text) of one variable-length element. They
+** belong to h until it is closed, in the file's byte order. An empty one gives n 0. */
+int h5_vlen(h5_heaps *h, const h5_type *t, const void *p, const uint8_t **data, uint64_t *n,
+            h5_error *err);
+
+/* What a reference points to. */
+typedef struct h5_ref {
+    uint64_t addr;            /* of the object header; H5_UNDEF: a null reference */
+    const char *attr;         /* H5_REF_NEW_ATTR: name of the attribute, else NULL; owned by h */
+    const uint8_t *selection; /* regions: the serialized dataspace selection; owned by h */
+    size_t bytes;
+} h5_ref;
+int h5_reference(h5_heaps *h, const h5_type *t, const void *p, h5_ref *out, h5_error *err);
+
+/* ---------------------------------------------------------------------------------------- walk */
+
+enum { /* h5_item.kind; H5_KIND_ as well */
+       H5_ITEM_SOFT = 10,
+       H5_ITEM_EXTERNAL = 11,
+       H5_ITEM_USER = 12,
+       H5_ITEM_SAME = 13, /* a further hard link to an object that was met before */
+       H5_ITEM_ERROR = 14 /* an object that does not open */
+};
+
+typedef struct h5_item {
+    const char *path;
+    int kind;
+    uint64_t addr;            /* H5_UNDEF for soft, external and user-defined links */
+    const h5_link_info *link; /* NULL for the root */
+    const char *same_as;      /* H5_ITEM_SAME: the path that was met first */
+    h5_object *object;        /* groups, datasets, types; closed after the call */
+    const h5_error *error;    /* H5_ITEM_ERROR */
+} h5_item;
+
+/* Calls visit for the root and everything under it, once an object, members in the order of their
+** names, each group before its members. Soft and external links are not followed. A result other
+** than 0 of visit ends the walk and is handed back. */
+int h5_walk(h5_file *f, int (*visit)(void *ctx, const h5_item *item), void *ctx, h5_error *err);
 
 /* -------------------------------------------------------------------------------------- writing */
 

@@ -87,9 +87,10 @@ static int open_targets(backup *b, const char *path, st_error *err)
     if (!b->tmp || !b->log_path) {
         return st_nomem(err);
     }
-    if (st_id_of_path(path, &id) != 0 || st_id_of_path(b->log_path, &id) != 0) {
+    int there = st_id_of_path(path, &id) != 0;
+    if (there || st_id_of_path(b->log_path, &id) != 0) {
         return st_fail(err, ST_EXISTS, "'%.200s' is there already; a backup writes a new file",
-                       path);
+                       there ? path : b->log_path);
     }
     ST_TRY(
         st_store_open_io(b->log_path, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &b->log, &fd, err));

@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT
 """
 import os
 import pathlib
+import sqlite3
 
 from conftest import open_connection
 from harness.jobs import killer, open_host, rows_of, state_of, vector
@@ -50,6 +51,10 @@ OPERATIONS = {
         "SELECT h5mem_config('memory', 'synchronous', 'full')",
         "INSERT INTO notes VALUES (30, 'both amber')"],
     "flush": ["SELECT h5mem_flush('memory')"],
+    "compact": ["SELECT h5mem_compact('memory')"],
+    "write-and-compact": ["INSERT INTO notes VALUES (30, 'both amber')", "DELETE FROM memory WHERE id = 2",
+                          "SELECT h5mem_compact('memory')"],
+    "backup": ["SELECT h5mem_backup('memory', 'copy.h5')"],
     "autoflush": [f"BEGIN; INSERT INTO notes VALUES (3, 'three'); INSERT INTO memory(id, content) VALUES (20, '{BIG}');"
                   " COMMIT"],
     "close": ["SELECT count(*) FROM memory", "close"],
@@ -124,6 +129,11 @@ def look(con, mode):
         assert rows_of(con, "again") == rows, "two tables show one store differently"
     if "fresh" in there:
         seen["fresh"] = con.execute("SELECT id, content FROM fresh ORDER BY id").fetchall()
+    if os.path.exists("copy.h5"):
+        copy = open_connection()
+        copy.execute("CREATE VIRTUAL TABLE copy USING h5mem('copy.h5')")
+        seen["copy"] = {key: row[:-1] for key, row in rows_of(copy, "copy").items()}
+        copy.close()
     if mode != "memory":
         seen["notes"] = dict(con.execute("SELECT id, text FROM notes"))
     return seen
@@ -150,13 +160,8 @@ def after_write(seen):
     return seen
 
 
-def inspect(channel, folder, mode, read_first):
-    """Sends what a fresh process sees, what it sees after a write of its own, and what is left when all is closed."""
-    lib = killer()
-    lib.killer_sync(0)
-    con = connect(folder, mode)
-    by_other = look_by_other() if read_first else None
-    found = look(con, mode) if read_first else None
+def write(con):
+    """The write whose effect after_write tells."""
     con.execute("BEGIN")
     con.execute("UPDATE notes SET text = 'after' WHERE id = 2")
     if con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'memory'").fetchone():
@@ -164,19 +169,47 @@ def inspect(channel, folder, mode, read_first):
         con.execute("UPDATE memory SET priority = 5 WHERE id BETWEEN 6 AND 6")
         con.execute("INSERT INTO memory(id, content) VALUES (500, 'after')")
     con.execute("COMMIT")
-    written = look(con, mode)
+
+
+def go_on(con, mode, written):
+    """Flushes, numbers rows, finds no fault, makes the copy or the table that a kill has prevented."""
     if "rows" in written:
         con.execute("SELECT h5mem_flush('memory')").fetchall()
         assert look(con, mode) == written, "a flush has changed the rows"
         con.execute("INSERT INTO memory(content) VALUES ('one more')")
         assert con.execute("SELECT max(id), count(*) FROM memory").fetchone() == (501, len(written["rows"]) + 1)
         con.execute("DELETE FROM memory WHERE id = 501")
+        assert con.execute("SELECT h5mem_verify('memory')").fetchone() == ("ok",)
+    if os.path.exists("agent.h5-new"):  # of a compact; the next one takes it away
+        con.execute("SELECT h5mem_compact('memory')").fetchall()
+        assert look(con, mode) == written, "a compact has changed the rows"
+    if os.path.exists("copy.h5-wal") and not os.path.exists("copy.h5"):  # of a backup, whose next try names it
+        try:
+            con.execute(OPERATIONS["backup"][0]).fetchall()
+            raise AssertionError("half a backup was written over")
+        except sqlite3.Error as error:
+            assert "copy.h5-wal" in str(error), error
+        os.unlink("copy.h5-wal")
+        con.execute(OPERATIONS["backup"][0]).fetchall()
+        assert look(con, mode)["copy"] == written["rows"]
     if "fresh" not in written:
         con.execute(OPERATIONS["create"][0])
         assert con.execute("SELECT count(*) FROM fresh").fetchone() == (0,)
         con.execute("INSERT INTO fresh(content) VALUES ('ledge')")
         assert con.execute("SELECT max(content) FROM fresh WHERE content MATCH 'ledge'").fetchone() == ("ledge",)
     assert con.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def inspect(channel, folder, mode, read_first):
+    """Sends what a fresh process sees, what it sees after a write of its own, and what is left when all is closed."""
+    lib = killer()
+    lib.killer_sync(0)
+    con = connect(folder, mode)
+    by_other = look_by_other() if read_first else None
+    found = look(con, mode) if read_first else None
+    write(con)
+    written = look(con, mode)
+    go_on(con, mode, written)
     con.close()
     left = sorted(path.name for path in pathlib.Path(folder).iterdir())
     channel.send((by_other, found, written, look_by_other(), left))

@@ -462,14 +462,33 @@ static void advance_snapshot(st_conn *c, const st_log_header *h)
     pthread_mutex_unlock(&s->lock);
 }
 
+enum {
+    COMPACT_LEAST = 1 << 20
+}; /* bytes of a file below which dead space is not worth a rewrite */
+
+static int compact_if_due(st_store *s, double most, st_error *err)
+{
+    double share = 0;
+    uint64_t saved, size = 0;
+    h5_error h = {0};
+    if (most >= 1 || s->file->io->size(s->file->io, &size, &h) != H5_OK || size < COMPACT_LEAST) {
+        return ST_OK;
+    }
+    ST_TRY(st_dead_share(s, &share, err));
+    return share > most ? st_compact_locked(s, &saved, err) : ST_OK;
+}
+
 static void flush_if_due(st_conn *c, const st_log_header *h)
 {
     st_options o;
     st_error e = {0, ""};
     uint64_t rows;
+    int rc;
     st_conn_options(c, &o);
     if (h->committed_len - ST_LOG_START > (uint64_t)o.autoflush) {
-        note_flush_error(c->store, st_flush_locked(c->store, &rows, &e) ? &e : NULL);
+        rc = st_flush_locked(c->store, &rows, &e);
+        rc = rc ? rc : compact_if_due(c->store, o.autocompact, &e);
+        note_flush_error(c->store, rc ? &e : NULL);
     }
 }
 

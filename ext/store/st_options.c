@@ -32,6 +32,7 @@ static const option_row rows[] = {
     {"compression", KIND_COMPRESSION, 0, 0, 0},
     {"synchronous", KIND_SYNC, AT(synchronous), 0, 0},
     {"autoflush", KIND_INT, AT(autoflush), 4096, 1e15},
+    {"autocompact", KIND_REAL, AT(autocompact), 0.05, 1},
     {"agent", KIND_TEXT, AT(agent), 0, 0},
     {"embedder", KIND_TEXT, AT(embedder), 0, 0},
     {"vector_weight", KIND_REAL, AT(vector_weight), 0, 1e6},
@@ -41,8 +42,8 @@ static const option_row rows[] = {
 enum { NROW = sizeof rows / sizeof *rows };
 
 static const char *const names[NROW + 1] = {
-    "dim",   "metric",   "storage",       "tokenize",    "compression", "synchronous", "autoflush",
-    "agent", "embedder", "vector_weight", "text_weight", "rrf_k",       NULL};
+    "dim",         "metric", "storage",  "tokenize",      "compression", "synchronous", "autoflush",
+    "autocompact", "agent",  "embedder", "vector_weight", "text_weight", "rrf_k",       NULL};
 static const char *const metrics[] = {"cosine", "l2", "ip"};
 static const char *const syncs[] = {"off", "normal", "full"};
 
@@ -66,6 +67,7 @@ void st_options_default(st_options *o)
     memset(o, 0, sizeof *o);
     o->synchronous = ST_SYNC_NORMAL;
     o->autoflush = 4 << 20;
+    o->autocompact = 0.5;
     o->vector_weight = o->text_weight = 1.0;
     o->rrf_k = 60;
 }

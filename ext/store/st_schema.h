@@ -86,7 +86,8 @@ enum { ST_COMPRESS_NONE = 0, ST_COMPRESS_DEFLATE = 1, ST_COMPRESS_ZSTD = 2 };
 typedef struct st_options {
     int compression, level; /* fixed at creation */
     int synchronous;
-    int64_t autoflush; /* log bytes after which a commit flushes */
+    int64_t autoflush;  /* log bytes after which a commit flushes */
+    double autocompact; /* dead share of the file above which such a flush compacts; 1: never */
     double vector_weight, text_weight, rrf_k;
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];

@@ -28,10 +28,11 @@ enum {
     ROOT_BYTES = 4096
 }; /* of a dataset; of groups and /meta together; as measured on our files */
 
-static int count_bytes(st_conn *c, st_stats *out, st_error *err)
+static int count_bytes(st_image *im, st_stats *out, st_error *err)
 {
-    st_image *im = c->gen->image;
     const st_textrun *runs;
+    const uint64_t *live;
+    uint64_t nlive;
     size_t nrun;
     ST_TRY(st_image_runs(im, &runs, &nrun, err));
     out->text_runs = nrun;
@@ -49,7 +50,32 @@ static int count_bytes(st_conn *c, st_stats *out, st_error *err)
         out->live_bytes += n + index_bytes(&im->col[p]) + HEADER_BYTES;
     }
     out->live_bytes += out->text_index_bytes + out->id_index_bytes + ROOT_BYTES;
+    // Rows that no longer show still lie in chunks that do: their share is dead, too.
+    ST_TRY(st_image_live(im, &live, &nlive, err));
+    if (im->nrow) {
+        out->live_bytes -= (uint64_t)((double)out->column_bytes * (double)(im->nrow - nlive) /
+                                      (double)im->nrow);
+    }
     return ST_OK;
+}
+
+int st_dead_share(st_store *s, double *share, st_error *err)
+{
+    st_gen *g;
+    st_stats n = {0};
+    h5_error e = {0};
+    int rc;
+    *share = 0;
+    ST_TRY(st_snapshot_latest(s, &g, err));
+    rc = count_bytes(g->image, &n, err);
+    if (!rc && s->file->io->size(s->file->io, &n.file_bytes, &e) != H5_OK) {
+        rc = st_from_h5(err, &e, "the file");
+    }
+    if (!rc && n.live_bytes < n.file_bytes) {
+        *share = 1 - (double)n.live_bytes / (double)n.file_bytes;
+    }
+    st_gen_unref(g);
+    return rc;
 }
 
 static int count_rows(st_view *v, st_stats *out, st_error *err)
@@ -123,7 +149,7 @@ int st_conn_stats(st_conn *c, st_stats *out, st_error *err)
     memset(out, 0, sizeof *out);
     ST_TRY(st_view_open(c, &v, err));
     rc = count_rows(v, out, err);
-    rc = rc ? rc : count_bytes(c, out, err);
+    rc = rc ? rc : count_bytes(c->gen->image, out, err);
     rc = rc ? rc : count_files(c, out, err);
     st_view_close(v);
     return rc;

@@ -202,8 +202,8 @@ int st_store_open_io(const char *path, int flags, h5_io **io, int *fd, st_error 
 int st_compact_locked(st_store *s, uint64_t *saved, st_error *err);
 /* What a compact that died left behind: finishes it, or takes it away. */
 int st_compact_mend(st_store *s, st_error *err);
-/* Share of the file that no root reaches. */
-int st_dead_share(st_store *s, double *share, uint64_t *file_bytes, st_error *err);
+/* st_stats.c: share of the file that no root reaches. */
+int st_dead_share(st_store *s, double *share, st_error *err);
 
 /* st_flush.c: with the writer lock held and nothing in doubt. */
 int st_flush_locked(st_store *s, uint64_t *rows, st_error *err);

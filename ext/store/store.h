@@ -362,7 +362,7 @@ typedef struct st_stats {
     uint64_t base_rows; /* positions in the file */
     uint64_t log_rows;  /* row versions in the log */
     uint64_t file_bytes, log_bytes;
-    uint64_t live_bytes; /* of the file, reachable from its root */
+    uint64_t live_bytes; /* of the file, reachable from its root, without the share of dead rows */
     uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes;
     uint64_t text_runs;
     uint64_t generation;

@@ -154,3 +154,21 @@ def test_refused_with_uncommitted_rows(connect, tmp_path):
             db.execute(f"SELECT {call}").fetchone()
     db.execute("COMMIT")
     assert not os.path.exists(tmp_path / "copy.h5")
+
+
+def test_a_file_that_is_mostly_dead_compacts_itself(connect, tmp_path):
+    db = create(connect, tmp_path, ", autoflush=200000, autocompact=0.4")
+    text = "x" * 2000
+    for round_ in range(12):
+        db.execute("BEGIN")
+        for i in range(200):
+            db.execute("INSERT OR REPLACE INTO memory(id, content) VALUES(?, ?)",
+                       (i, f"{round_} {text}"))
+        db.execute("COMMIT")
+    assert db.execute("SELECT count(*), min(substr(content, 1, 2)) FROM memory").fetchone() == (
+        200, "11")
+    assert os.path.getsize(tmp_path / "agent.h5") < 4 << 20  # 12 rounds wrote 4.8 MB of text
+    stats = "SELECT json_extract(h5mem_stats('memory'), '$.dead_share')"
+    assert db.execute(stats).fetchone()[0] < 0.9
+    assert db.execute("SELECT h5mem_verify('memory')").fetchone() == ("ok",)
+    db.execute("SELECT h5mem_config('memory', 'autocompact', 1)").fetchone()

@@ -178,18 +178,18 @@ class Operation:
         return None if allowed[0] == allowed[-1] else int(written == after_write(allowed[-1]))
 
 
-def moments(call):
+def moments(calls, at):
     """Only a write has a middle. What is stored in the log's header between two calls is stored after a write or a
     sync: after any other call all is as before the next one."""
-    return (BEFORE, HALF, AFTER) if call == "w" else (BEFORE,)
+    return (BEFORE, HALF, AFTER) if calls[at - 1] == "w" else (BEFORE, AFTER) if at == len(calls) else (BEFORE,)
 
 
 @pytest.mark.parametrize("mode,name", CASES)
 def test_kills_at_every_call(server, prepared, tmp_path, mode, name):
     one = Operation(server, prepared(mode), tmp_path / "store", mode, name)
     happened = set()
-    for at, call in enumerate(one.calls, 1):
-        for moment in moments(call):
+    for at in range(1, len(one.calls) + 1):
+        for moment in moments(one.calls, at):
             try:
                 happened.add(one.kill(at, moment))
             except Exception as error:

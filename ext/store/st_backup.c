@@ -19,6 +19,7 @@ typedef struct backup {
     h5_io *file, *log;
     uint64_t bytes;
     uint64_t replayed, seq; /* of the generation, when the copy began */
+    uint32_t sum;
 } backup;
 
 static int wrote(int rc, const h5_error *h, st_error *err)
@@ -71,6 +72,7 @@ static int write_header(backup *b, const uint8_t *sb, uint64_t ino, st_error *er
     h.generation = b->gen->generation;
     h.ino = ino;
     h.committed_len = b->replayed;
+    h.committed_sum = b->sum;
     h.last_seq = b->seq;
     memcpy(h.in_force, sb, H5_SUPERBLOCK_BYTES);
     st_log_format(page, &h);
@@ -111,6 +113,7 @@ static int copy_once(backup *b, st_conn *c, st_error *err)
     pthread_mutex_lock(&b->s->lock);
     b->replayed = b->gen->replayed;
     b->seq = b->gen->last_seq;
+    b->sum = b->gen->sum;
     pthread_mutex_unlock(&b->s->lock);
     ST_TRY(wrote(b->log->truncate(b->log, 0, &e), &e, err));
     ST_TRY(wrote(b->file->truncate(b->file, 0, &e), &e, err));

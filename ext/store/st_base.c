@@ -237,11 +237,14 @@ static st_map_entry *map_seek(st_map_entry *slot, size_t cap, uint64_t key)
     }
 }
 
-static int map_rehash(st_map *m, st_error *err)
+int st_map_reserve(st_map *m, size_t n, st_error *err)
 {
     size_t cap = 16;
     st_map_entry *slot;
-    while (cap < (m->n + 1) * 2) {
+    if ((m->filled + n) * 4 <= m->cap * 3) {
+        return ST_OK;
+    }
+    while (cap < (m->n + n) * 2) {
         cap *= 2;
     }
     slot = h5_calloc(cap, sizeof *slot);
@@ -262,11 +265,11 @@ static int map_rehash(st_map *m, st_error *err)
 
 int st_map_set(st_map *m, uint64_t key, uint64_t value, st_error *err)
 {
-    st_map_entry *e;
-    if ((m->filled + 1) * 4 > m->cap * 3) {
-        ST_TRY(map_rehash(m, err));
+    st_map_entry *e = m->cap ? map_seek(m->slot, m->cap, key) : NULL;
+    if (!e || (!e->used && (m->filled + 1) * 4 > m->cap * 3)) {
+        ST_TRY(st_map_reserve(m, 1, err));
+        e = map_seek(m->slot, m->cap, key);
     }
-    e = map_seek(m->slot, m->cap, key);
     if (e->used != 1) {
         m->n++;
         m->filled += e->used == 0;

@@ -96,6 +96,9 @@ typedef struct st_map {
 void st_map_free(st_map *m);
 void st_map_clear(st_map *m);
 int st_map_set(st_map *m, uint64_t key, uint64_t value, st_error *err);
+/* Makes room for n more keys: that many st_map_set then cannot fail, nor can setting a key that is
+** there. */
+int st_map_reserve(st_map *m, size_t n, st_error *err);
 int st_map_get(const st_map *m, uint64_t key, uint64_t *value); /* 1 when there */
 void st_map_remove(st_map *m, uint64_t key);
 

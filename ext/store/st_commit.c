@@ -96,6 +96,7 @@ static int cut_tail(st_store *s, st_error *err)
     pthread_mutex_lock(&s->lock);
     if (s->gen->generation == h.generation && s->gen->replayed < h.committed_len) {
         h.committed_len = s->gen->replayed;
+        h.committed_sum = s->gen->sum;
         h.last_seq = s->gen->last_seq;
         st_log_store(s->page, &h);
         cut = 1;
@@ -214,11 +215,12 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
 typedef struct encoder {
     st_buf buf;
     uint64_t generation, seq, transaction;
+    uint32_t sum; /* of the frame before */
 } encoder;
 
 static int end_frame(encoder *e, size_t at, int type, st_error *err)
 {
-    return st_frame_end(&e->buf, at, type, e->generation, ++e->seq, e->transaction, err);
+    return st_frame_end(&e->buf, at, type, e->generation, ++e->seq, e->transaction, &e->sum, err);
 }
 
 static int encode_put(st_conn *c, encoder *e, uint64_t ref, st_error *err)
@@ -317,6 +319,7 @@ static int encode_all(st_conn *c, const st_log_header *h, encoder *e, st_error *
     e->generation = h->generation;
     e->seq = ST_MAX(h->last_seq, c->txn.floor);
     e->transaction = e->seq + 1;
+    e->sum = h->committed_sum;
     ST_TRY(encode_ops(c, e, err));
     return encode_prepare(c, e, err);
 }
@@ -338,6 +341,7 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
     }
     h->prepared_len = h->committed_len + e->buf.n;
     h->prepared_seq = e->seq;
+    h->prepared_sum = e->sum;
     h->flags = t->who.dev || t->who.ino ? 0 : ST_LOG_SELF;
     st_log_store(s->page, h);
     st_conn_options(c, &o);
@@ -354,6 +358,7 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
     t->prepared_version = t->version;
     t->prepared_len = h->prepared_len;
     t->prepared_seq = h->prepared_seq;
+    t->prepared_sum = h->prepared_sum;
     return ST_OK;
 }
 
@@ -361,7 +366,7 @@ int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err)
 {
     st_txn *t = &c->txn;
     st_log_header h;
-    encoder e = {{0}, 0, 0, 0};
+    encoder e = {0};
     int rc;
     *txid = 0;
     if (!t->active || (!t->nop && !t->prepared)) {
@@ -386,13 +391,6 @@ static void end_txn(st_conn *c)
 {
     st_txn *t = &c->txn;
     uint64_t version = t->version;
-    if (c->nviews &&
-        (st_grow(&c->garbage, &c->cap_garbage, c->ngarbage + t->nslot, sizeof *c->garbage, NULL) ||
-         st_grow(&c->garbage_small, &c->cap_garbage_small, c->ngarbage_small + t->npatch,
-                 sizeof *c->garbage_small, NULL))) {
-        // No memory to note them: they stay allocated rather than vanish under a view.
-        t->nslot = t->npatch = 0;
-    }
     for (size_t i = 0; i < t->nslot; i++) {
         if (c->nviews) {
             c->garbage[c->ngarbage++] = t->slot[i];
@@ -454,7 +452,7 @@ static void advance_snapshot(st_conn *c, const st_log_header *h)
     st_store *s = c->store;
     st_error e = {0, ""};
     pthread_mutex_lock(&s->lock);
-    c->behind = st_gen_replay(c->gen, s->log, h->committed_len, &e) != ST_OK ||
+    c->behind = st_gen_replay(c->gen, s->log, h->committed_len, h->committed_sum, &e) != ST_OK ||
                 c->gen->replayed < h->committed_len;
     if (!c->behind) {
         c->seq = h->last_seq;
@@ -498,7 +496,7 @@ void st_commit(st_conn *c)
     st_store *s = c->store;
     st_log_header h;
     st_error e = {0, ""};
-    encoder commit = {{0}, 0, 0, 0};
+    encoder commit = {0};
     size_t frame;
     if (!t->active) {
         return;
@@ -507,6 +505,7 @@ void st_commit(st_conn *c)
         h5_error io = {0};
         h.committed_len = t->prepared_len;
         h.last_seq = t->prepared_seq;
+        h.committed_sum = commit.sum = t->prepared_sum;
         commit.generation = h.generation;
         commit.seq = h.last_seq;
         commit.transaction = t->prepared_seq;
@@ -516,6 +515,7 @@ void st_commit(st_conn *c)
             end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
             s->log->write(s->log, h.committed_len, commit.buf.p, commit.buf.n, &io) == H5_OK) {
             h.committed_len += commit.buf.n;
+            h.committed_sum = commit.sum;
             h.last_seq = commit.seq;
         }
         st_buf_free(&commit.buf);
@@ -539,7 +539,7 @@ static void void_prepared(st_conn *c)
     st_store *s = c->store;
     st_log_header h;
     st_error e = {0, ""};
-    encoder abort = {{0}, 0, 0, 0};
+    encoder abort = {0};
     size_t frame;
     h5_error io = {0};
     if (st_header(s, &h, &e) != ST_OK || !h.prepared_len) {
@@ -548,6 +548,7 @@ static void void_prepared(st_conn *c)
     abort.generation = h.generation;
     abort.seq = h.prepared_seq;
     abort.transaction = c->txn.prepared_seq;
+    abort.sum = h.committed_sum;
     // Written over the first frame, so that nothing that scans the log can take the transaction for
     // one.
     if (st_frame_begin(&abort.buf, &frame, &e) == ST_OK &&

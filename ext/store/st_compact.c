@@ -289,6 +289,7 @@ static int announce(st_store *s, st_log_header *h, st_error *err)
     h->next_ino = 0;
     h->generation++;
     h->committed_len = ST_LOG_START;
+    h->committed_sum = 0;
     h->prepared_len = h->prepared_seq = 0;
     st_log_store(s->page, h);
     s->log->truncate(s->log, ST_LOG_PAGE, NULL);

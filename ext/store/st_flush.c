@@ -133,6 +133,7 @@ static int flip(st_store *s, st_log_header *h, const uint8_t sb[H5_SUPERBLOCK_BY
     memset(h->pending, 0, sizeof h->pending);
     h->generation++;
     h->committed_len = ST_LOG_START;
+    h->committed_sum = 0;
     st_log_store(s->page, h);
     // Old frames do not fit the new generation: that they stay where cutting fails does no harm.
     s->log->truncate(s->log, ST_LOG_PAGE, &e);

@@ -275,10 +275,25 @@ static int fill(st_log_reader *lr, size_t need, st_error *err)
     return 1;
 }
 
+/* A log may end before the length that its header tells (a power loss): what is there counts. */
+static int clamp_to_size(st_log_reader *lr, st_error *err)
+{
+    uint64_t size = 0;
+    h5_error h = {0};
+    if (!lr->sized && lr->log->size(lr->log, &size, &h) != H5_OK) {
+        return st_from_h5(err, &h, "the log");
+    }
+    lr->to = lr->sized ? lr->to : ST_MAX(lr->at, ST_MIN(lr->to, size));
+    lr->sized = 1;
+    return ST_OK;
+}
+
 int st_log_next(st_log_reader *lr, st_frame *f, st_error *err)
 {
     size_t length, used;
-    int rc = fill(lr, ST_FRAME_HEAD + 4, err);
+    int rc;
+    ST_TRY(clamp_to_size(lr, err));
+    rc = fill(lr, ST_FRAME_HEAD + 4, err);
     if (rc <= 0) {
         return rc;
     }
@@ -290,7 +305,8 @@ int st_log_next(st_log_reader *lr, st_frame *f, st_error *err)
     if (rc <= 0) {
         return rc;
     }
-    if (!st_frame_read(lr->buf.p + (lr->at - lr->buf_at), length, lr->generation, f, &used)) {
+    if (!st_frame_read(lr->buf.p + (lr->at - lr->buf_at), length, lr->generation, &lr->sum, f,
+                       &used)) {
         return 0;
     }
     lr->at += used;
@@ -302,19 +318,35 @@ void st_log_reader_end(st_log_reader *lr)
     st_buf_free(&lr->buf);
 }
 
-/* Where the last whole transaction before to ends. */
-static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint64_t *end, st_error *err)
+/* Does the transaction that ends in this prepare frame at offset at reach to, as the header means
+** it? Its commit frame may be missing. */
+static int reaches(const st_log_reader *lr, const st_frame *f, uint64_t to, uint32_t sum)
 {
-    st_log_reader lr = {
-        .log = log, .at = g->replayed, .to = ST_MAX(to, g->replayed), .generation = g->generation};
-    uint64_t seq = g->last_seq;
+    return (lr->at == to && lr->sum == sum) ||
+           (lr->at + ST_FRAME_COMMIT_BYTES == to &&
+            st_frame_commit_sum(lr->generation, f->sequence, lr->sum) == sum);
+}
+
+/* Where the last whole transaction before to ends. A prepare frame ends one that counts when the
+** header vouches for it, or when another frame follows: whoever wrote that knew. Else, where the
+** log breaks off behind it, it may be one that its host took back. */
+static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint32_t sum, uint64_t *end,
+                     st_error *err)
+{
+    st_log_reader lr = {.log = log,
+                        .at = g->replayed,
+                        .to = ST_MAX(to, g->replayed),
+                        .generation = g->generation,
+                        .sum = g->sum};
+    uint64_t seq = g->last_seq, prepared = 0;
     st_frame f;
     int rc;
     *end = g->replayed;
-    // A sequence that does not rise is an older frame: what a voided transaction left behind.
     while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
         seq = f.sequence;
-        if (f.type == ST_FRAME_PREPARE || f.type == ST_FRAME_COMMIT) {
+        *end = prepared ? prepared : *end;
+        prepared = f.type == ST_FRAME_PREPARE ? lr.at : 0;
+        if (f.type == ST_FRAME_COMMIT || (prepared && reaches(&lr, &f, to, sum))) {
             *end = lr.at;
         }
     }
@@ -322,11 +354,11 @@ static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint64_t *end, st
     return rc < 0 ? rc : ST_OK;
 }
 
-int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, st_error *err)
+int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, uint32_t sum, st_error *err)
 {
-    st_log_reader lr = {.log = log, .at = g->replayed, .generation = g->generation};
+    st_log_reader lr = {.log = log, .at = g->replayed, .generation = g->generation, .sum = g->sum};
     st_frame f;
-    int rc = whole_end(g, log, to, &lr.to, err);
+    int rc = whole_end(g, log, to, sum, &lr.to, err);
     while (!rc && g->replayed < lr.to) {
         rc = st_log_next(&lr, &f, err);
         if (rc <= 0) {
@@ -336,6 +368,7 @@ int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, st_error *err)
         if (!rc) {
             g->last_seq = f.sequence;
             g->replayed = lr.at;
+            g->sum = lr.sum;
         }
     }
     st_log_reader_end(&lr);

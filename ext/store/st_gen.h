@@ -41,6 +41,7 @@ typedef struct st_gen {
     uint64_t generation;
     st_reader reader;
     uint64_t replayed; /* offset in the log up to which frames are in */
+    uint32_t sum;      /* of the frames up to there */
     uint64_t last_seq; /* of the last frame that is in */
     int64_t next_id;
     st_options options;
@@ -68,9 +69,10 @@ int st_gen_new(st_image *image, st_gen **out, st_error *err); /* takes a referen
 void st_gen_ref(st_gen *g);
 void st_gen_unref(st_gen *g);
 
-/* Takes the whole transactions that lie in the log between g->replayed and the offset to; stops
-** before the first frame that is not valid. g->replayed says how far it came. */
-int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, st_error *err);
+/* Takes the whole transactions that lie in the log between g->replayed and the offset to, up to
+** which the frames have that sum; stops before the first frame that is not valid. g->replayed says
+** how far it came. */
+int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, uint32_t sum, st_error *err);
 
 /* The row version with this id in the snapshot seq: 1 and *ref, 0, or negative. */
 int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err);
@@ -81,8 +83,10 @@ const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq);
 /* Reads frames one by one. */
 typedef struct st_log_reader {
     h5_io *log;
-    uint64_t at, to; /* next frame's offset; end */
+    uint64_t at, to; /* next frame's offset; end, which the log's own end may bring forward */
     uint64_t generation;
+    uint32_t sum; /* of the frames before at */
+    int sized;    /* to has been held against the log's size */
     st_buf buf;
     uint64_t buf_at; /* offset of buf.p[0] */
 } st_log_reader;

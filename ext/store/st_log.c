@@ -11,7 +11,7 @@
  */
 #include "st_log.h"
 
-enum { SLOT = ST_LOG_PAGE / 2, COUNTER = 16, CRC = SLOT - 4 };
+enum { SLOT = ST_LOG_PAGE / 2, USED = 512, COUNTER = 16, CRC = USED - 4 };
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the log's counter and the file's numbers are used in place: little-endian machines only"
@@ -32,7 +32,7 @@ uint64_t st_log_counter(const uint8_t *page)
 
 static void pack(const st_log_header *h, uint8_t *p)
 {
-    memset(p, 0, SLOT);
+    memset(p, 0, USED);
     memcpy(p, magic, 8);
     st_put32(p + 8, 1);
     st_put32(p + 12, h->flags);
@@ -47,6 +47,8 @@ static void pack(const st_log_header *h, uint8_t *p)
     memcpy(p + 88, h->in_force, H5_SUPERBLOCK_BYTES);
     memcpy(p + 136, h->pending, H5_SUPERBLOCK_BYTES);
     st_put64(p + 184, h->next_ino);
+    st_put32(p + 192, h->committed_sum);
+    st_put32(p + 196, h->prepared_sum);
     st_put32(p + CRC, st_crc32c(0, p, CRC));
 }
 
@@ -68,6 +70,8 @@ static int unpack(const uint8_t *p, st_log_header *h)
     memcpy(h->in_force, p + 88, H5_SUPERBLOCK_BYTES);
     memcpy(h->pending, p + 136, H5_SUPERBLOCK_BYTES);
     h->next_ino = st_get64(p + 184);
+    h->committed_sum = st_get32(p + 192);
+    h->prepared_sum = st_get32(p + 196);
     return h->committed_len >= ST_LOG_START && h->committed_len % 8 == 0 &&
            h->prepared_len % 8 == 0;
 }
@@ -81,29 +85,34 @@ static void
 copy_slot(const uint8_t *slot, uint8_t *out)
 {
     const volatile uint64_t *w = (const volatile uint64_t *)(const volatile void *)slot;
-    for (size_t i = 0; i < SLOT / 8; i++) {
+    for (size_t i = 0; i < USED / 8; i++) {
         uint64_t v = w[i];
         memcpy(out + i * 8, &v, 8);
     }
 }
 
+/* Slot i, 0 or 1, when it is valid. */
+static int read_slot(const uint8_t *page, int i, st_log_header *out)
+{
+    uint8_t copy[USED];
+    copy_slot(page + i * SLOT, copy);
+    return unpack(copy, out) && (out->counter & 1) == (uint64_t)i;
+}
+
 int st_log_load(const uint8_t *page, st_log_header *out, st_error *err)
 {
-    uint8_t copy[SLOT];
     for (int tries = 0; tries < 1000; tries++) {
         uint64_t a = load_counter(page), b = load_counter(page + SLOT);
-        const uint8_t *first = a > b ? page : page + SLOT, *second = a > b ? page + SLOT : page;
-        copy_slot(first, copy);
+        int newest = a > b ? 0 : 1, good = read_slot(page, newest, out);
         if (st_log_counter(page) != ST_MAX(a, b)) {
             continue;
         }
-        if (unpack(copy, out)) {
+        if (good) {
             return ST_OK;
         }
-        // The newest slot is damaged: what a torn write of the disk leaves. The older one stands
-        // for the state before.
-        copy_slot(second, copy);
-        if (st_log_counter(page) == ST_MAX(a, b) && unpack(copy, out)) {
+        // The newest slot is damaged. The older one stands for the state before.
+        good = read_slot(page, !newest, out);
+        if (good && st_log_counter(page) == ST_MAX(a, b)) {
             return ST_OK;
         }
     }
@@ -116,18 +125,23 @@ __attribute__((no_sanitize("thread")))
 #endif
 void st_log_store(uint8_t *page, st_log_header *h)
 {
-    uint8_t bytes[SLOT];
+    uint8_t bytes[USED];
     uint8_t *slot;
     volatile uint64_t *w;
-    st_log_header newest;
-    uint64_t counter = st_log_counter(page);
-    copy_slot(page + (counter & 1) * SLOT, bytes);
-    // A damaged newest slot is the one to write over: the other holds the only good copy.
-    h->counter = counter + (unpack(bytes, &newest) ? 1 : 2);
-    slot = page + (h->counter & 1) * SLOT;
+    st_log_header have;
+    uint64_t newest = 0;
+    for (int i = 0; i < 2; i++) {
+        if (read_slot(page, i, &have) && have.counter > newest) {
+            newest = have.counter;
+        }
+    }
+    // The newest valid slot stays. What the other one has for a counter, damaged or not, must not
+    // be what it gets: readers look for a change of that number.
+    slot = page + (~newest & 1) * SLOT;
+    h->counter = newest + (load_counter(slot) == newest + 1 ? 3 : 1);
     pack(h, bytes);
     w = (volatile uint64_t *)(volatile void *)slot;
-    for (size_t i = 0; i < SLOT / 8; i++) {
+    for (size_t i = 0; i < USED / 8; i++) {
         if (i != COUNTER / 8) {
             uint64_t v;
             memcpy(&v, bytes + i * 8, 8);
@@ -153,15 +167,34 @@ int st_frame_begin(st_buf *b, size_t *at, st_error *err)
     return st_buf_zeros(b, ST_FRAME_HEAD, err);
 }
 
-static uint32_t frame_crc(const uint8_t *p, size_t n, uint64_t generation)
+static uint32_t frame_sum(const uint8_t *p, size_t n, uint64_t generation, uint32_t before)
 {
-    uint8_t g[8];
-    st_put64(g, generation);
-    return st_crc32c(st_crc32c(0, g, 8), p, n);
+    uint8_t start[12];
+    st_put32(start, before);
+    st_put64(start + 4, generation);
+    return st_crc32c(st_crc32c(0, start, sizeof start), p, n);
+}
+
+static void put_head(uint8_t *p, size_t length, int type, uint64_t generation, uint64_t sequence,
+                     uint64_t transaction)
+{
+    st_put32(p, (uint32_t)length);
+    st_put16(p + 4, (uint16_t)type);
+    st_put16(p + 6, 0);
+    st_put64(p + 8, generation);
+    st_put64(p + 16, sequence);
+    st_put64(p + 24, transaction);
+}
+
+uint32_t st_frame_commit_sum(uint64_t generation, uint64_t prepare, uint32_t sum)
+{
+    uint8_t p[ST_FRAME_HEAD];
+    put_head(p, ST_FRAME_HEAD + 4, ST_FRAME_COMMIT, generation, prepare + 1, prepare);
+    return frame_sum(p, sizeof p, generation, sum);
 }
 
 int st_frame_end(st_buf *b, size_t at, int type, uint64_t generation, uint64_t sequence,
-                 uint64_t transaction, st_error *err)
+                 uint64_t transaction, uint32_t *sum, st_error *err)
 {
     size_t length = b->n - at + 4, pad = (8 - (length & 7)) & 7;
     uint8_t *p;
@@ -171,28 +204,31 @@ int st_frame_end(st_buf *b, size_t at, int type, uint64_t generation, uint64_t s
     }
     ST_TRY(st_buf_zeros(b, 4 + pad, err));
     p = b->p + at;
-    st_put32(p, (uint32_t)length);
-    st_put16(p + 4, (uint16_t)type);
-    st_put64(p + 8, generation);
-    st_put64(p + 16, sequence);
-    st_put64(p + 24, transaction);
-    st_put32(p + length - 4, frame_crc(p, length - 4, generation));
+    put_head(p, length, type, generation, sequence, transaction);
+    *sum = frame_sum(p, length - 4, generation, *sum);
+    st_put32(p + length - 4, *sum);
     return ST_OK;
 }
 
-int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, st_frame *out, size_t *used)
+int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, uint32_t *sum, st_frame *out,
+                  size_t *used)
 {
     size_t length, whole;
+    uint32_t mine;
     if (n < ST_FRAME_HEAD + 4) {
         return 0;
     }
     length = st_get32(p);
     whole = (length + 7) & ~(size_t)7;
     if (length < ST_FRAME_HEAD + 4 || length > ST_FRAME_MAX || whole > n ||
-        st_get64(p + 8) != generation ||
-        st_get32(p + length - 4) != frame_crc(p, length - 4, generation)) {
+        st_get64(p + 8) != generation) {
         return 0;
     }
+    mine = frame_sum(p, length - 4, generation, *sum);
+    if (st_get32(p + length - 4) != mine) {
+        return 0;
+    }
+    *sum = mine;
     out->type = st_get16(p + 4);
     out->flags = st_get16(p + 6);
     out->generation = generation;

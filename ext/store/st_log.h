@@ -20,7 +20,10 @@
  *   136     48    superblock about to be written by a flush; zeros when there is none
  *   184     8     inode of the file that a compact is about to rename into place; 0 when there is
  *                 none. pending is then that file's superblock
- *   2044    4     CRC32C of the bytes before
+ *   192     4     sum of the frames up to the committed length
+ *   196     4     sum of the frames up to the prepared length
+ *   508     4     CRC32C of the bytes before. All lies in one sector of the smallest size, so that
+ *                 a power loss leaves a slot as it was or as it was to be
  *
  * FRAME    8-byte aligned
  *   0       4     length in bytes, from here to the end of the checksum
@@ -31,7 +34,9 @@
  *   24      8     transaction: sequence of its first frame; for commit and abort that of the
  *                 prepare frame they settle
  *   32      ..    payload
- *   length-4  4   CRC32C of the bytes before, started with the generation
+ *   length-4  4   sum: CRC32C of the sum of the frame before (0 for the first), the generation
+ *                 and the bytes before. A frame is valid behind the very frames that it was written
+ *                 behind, and nowhere else
  *
  * PAYLOADS  (u8 present flags and lengths are LEB128 varints; numbers little-endian; a store's
  *           numbers of texts and smalls must agree)
@@ -46,8 +51,8 @@
  *   commit   empty.   abort   empty
  *
  * A transaction is its frames and one prepare. It counts when the header says so (committed
- * length), when a commit frame follows, or, for the last one and after a death, when its host's
- * state row holds its id.
+ * length), when a commit frame or a later transaction follows, or, for the last one and after a
+ * death, when its host's state row holds its id.
  *
  * THREADS  st_log_load may be called by any thread; the writing calls only under the writer lock.
  * SPDX-License-Identifier: MIT
@@ -74,6 +79,7 @@ typedef struct st_log_header {
     uint8_t in_force[H5_SUPERBLOCK_BYTES];
     uint8_t pending[H5_SUPERBLOCK_BYTES];
     uint64_t next_ino;
+    uint32_t committed_sum, prepared_sum;
 } st_log_header;
 
 enum { ST_LOG_SELF = 1 }; /* st_log_header.flags */
@@ -82,10 +88,13 @@ enum { ST_LOG_SELF = 1 }; /* st_log_header.flags */
 int st_log_load(const uint8_t *page, st_log_header *out, st_error *err);
 /* A number that changes whenever a slot is written: what a statement compares. */
 uint64_t st_log_counter(const uint8_t *page);
-/* Writes the other slot with counter + 1. A memory store: cannot fail. */
+/* Writes the slot that is not the newest valid one, with a higher counter. A memory store: cannot
+** fail. */
 void st_log_store(uint8_t *page, st_log_header *h);
 /* The same slots as plain bytes, for a log that is being made. */
 void st_log_format(uint8_t page[ST_LOG_PAGE], st_log_header *h);
+
+#define ST_FRAME_COMMIT_BYTES 40 /* of a commit frame, aligned */
 
 enum {
     ST_FRAME_PUT = 1,
@@ -105,13 +114,18 @@ typedef struct st_frame {
     size_t n;
 } st_frame;
 
-/* Appends a frame to b: begin, add the payload to b, end. */
+/* Appends a frame to b: begin, add the payload to b, end. *sum: of the frame before, then of this
+** one. */
 int st_frame_begin(st_buf *b, size_t *at, st_error *err);
 int st_frame_end(st_buf *b, size_t at, int type, uint64_t generation, uint64_t sequence,
-                 uint64_t transaction, st_error *err);
-/* Reads the frame at p of n bytes: 1, and *used its aligned length; 0 when what stands there is no
-** whole valid frame of this generation. */
-int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, st_frame *out, size_t *used);
+                 uint64_t transaction, uint32_t *sum, st_error *err);
+/* Reads the frame at p of n bytes: 1, *used its aligned length and *sum moved on; 0 when what
+** stands there is no whole valid frame of this generation behind the one with that sum. */
+int st_frame_read(const uint8_t *p, size_t n, uint64_t generation, uint32_t *sum, st_frame *out,
+                  size_t *used);
+
+/* The sum of the commit frame that follows a prepare frame with this sequence and sum. */
+uint32_t st_frame_commit_sum(uint64_t generation, uint64_t prepare, uint32_t sum);
 
 size_t st_varint_put(uint8_t *p, uint64_t v); /* at most 10 bytes */
 /* 1, or 0 when the bytes end or the number is longer than 10 bytes. */

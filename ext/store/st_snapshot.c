@@ -60,6 +60,16 @@ static int nothing_in(const st_log_header *h)
     return h->committed_len == ST_LOG_START && h->prepared_len <= h->committed_len;
 }
 
+static void complete_flip(st_log_header *h)
+{
+    memcpy(h->in_force, h->pending, H5_SUPERBLOCK_BYTES);
+    memset(h->pending, 0, sizeof h->pending);
+    h->generation++;
+    h->committed_len = ST_LOG_START;
+    h->committed_sum = 0;
+    h->prepared_len = h->prepared_seq = 0;
+}
+
 /* A generation's image: by the superblock in force, or by the file's own when a stranger has
 ** changed it, or put another copy in its place. */
 static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error *err)
@@ -103,8 +113,11 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
 int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
                          uint64_t *ino, char *name, size_t n, st_error *err)
 {
-    st_log_reader lr = {
-        .log = s->log, .at = h->committed_len, .to = h->prepared_len, .generation = h->generation};
+    st_log_reader lr = {.log = s->log,
+                        .at = h->committed_len,
+                        .to = h->prepared_len,
+                        .generation = h->generation,
+                        .sum = h->committed_sum};
     st_frame f;
     int rc, found = 0;
     while ((rc = st_log_next(&lr, &f, err)) > 0) {
@@ -176,14 +189,33 @@ static int refresh_file(st_store *s, st_error *err)
     return rc;
 }
 
+/* A superblock that is already the pending one: the flush is over but for the header, and after a
+** power loss the log may lack what the file has. */
+static int see_flip(st_store *s, st_log_header *h, st_error *err)
+{
+    static const uint8_t none[H5_SUPERBLOCK_BYTES];
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    int state;
+    if (h->next_ino || memcmp(h->pending, none, sizeof none) == 0) {
+        return ST_OK;
+    }
+    ST_TRY(read_sb(s, h, sb, &state, err));
+    if (state == SB_PENDING) {
+        complete_flip(h);
+    }
+    return ST_OK;
+}
+
 /* Makes s->gen hold all that h says is committed. *moved: the generation changed under us, start
 ** over. */
-static int follow(st_store *s, const st_log_header *h, int *moved, st_error *err)
+static int follow(st_store *s, st_log_header *h, int *moved, st_error *err)
 {
     st_log_header again;
+    uint64_t named = h->generation;
     int rc = ST_OK;
     st_error first = {0, ""};
     *moved = 0;
+    ST_TRY(see_flip(s, h, err));
     if (!s->gen || s->gen->generation != h->generation) {
         st_gen *g = NULL;
         // Without the file at its path the one that is open goes on showing what it holds.
@@ -195,10 +227,10 @@ static int follow(st_store *s, const st_log_header *h, int *moved, st_error *err
         }
     }
     if (!rc && s->gen->replayed < h->committed_len) {
-        rc = st_gen_replay(s->gen, s->log, h->committed_len, &first);
+        rc = st_gen_replay(s->gen, s->log, h->committed_len, h->committed_sum, &first);
     }
     ST_TRY(st_header(s, &again, err));
-    if (again.generation != h->generation) {
+    if (again.generation != named && again.generation != h->generation) {
         *moved = 1;
         return ST_OK;
     }
@@ -254,19 +286,26 @@ static void adopt(st_conn *c, uint64_t seq)
 }
 
 /* With s->lock held on entry and return; it is let go while the host is asked, which may wait for
-** the host's own locks. */
-static int refresh_doubt(st_conn *c, const st_log_header *h, st_error *err)
+** the host's own locks. *again: the header has moved meanwhile, and what was asked about it. */
+static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_error *err)
 {
     st_store *s = c->store;
+    st_log_header now;
     int yes;
     pthread_mutex_unlock(&s->lock);
     yes = counts(s, h, c->host, err);
     pthread_mutex_lock(&s->lock);
-    if (yes <= 0) {
+    *again = 0;
+    if (yes < 0) {
         return yes;
     }
+    ST_TRY(st_header(s, &now, err));
+    *again = now.counter != h->counter;
+    if (!yes || *again) {
+        return ST_OK;
+    }
     if (s->gen == c->gen && s->gen->generation == h->generation) {
-        ST_TRY(st_gen_replay(s->gen, s->log, h->prepared_len, err));
+        ST_TRY(st_gen_replay(s->gen, s->log, h->prepared_len, h->prepared_sum, err));
         if (s->gen->replayed >= h->prepared_len && c->seq < h->prepared_seq) {
             c->seq = h->prepared_seq;
         }
@@ -278,16 +317,17 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
 {
     st_store *s = c->store;
     st_log_header h;
-    int rc;
+    int rc = ST_OK, again = 1;
     if (c->gen && !c->behind && (c->nviews || c->txn.active)) {
         return ST_OK;
     }
     pthread_mutex_lock(&s->lock);
-    rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);
-    if (!rc) {
-        adopt(c, s->seq);
-        if (s->doubt) {
-            rc = refresh_doubt(c, &h, err);
+    for (int i = 0; i < REREADS && again && !rc; i++) {
+        again = 0;
+        rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);
+        if (!rc) {
+            adopt(c, s->seq);
+            rc = s->doubt ? refresh_doubt(c, &h, &again, err) : ST_OK;
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -325,10 +365,7 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
         state = pending ? SB_PENDING : SB_KNOWN;
     }
     if (state == SB_PENDING) {
-        memcpy(h->in_force, h->pending, H5_SUPERBLOCK_BYTES);
-        h->generation++;
-        h->committed_len = ST_LOG_START;
-        h->prepared_len = h->prepared_seq = 0;
+        complete_flip(h);
     }
     if (pending) {
         memset(h->pending, 0, sizeof h->pending);
@@ -342,6 +379,7 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
 static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
 {
     uint64_t size = 0, seq = h->last_seq, good_len = h->committed_len, good_seq = h->last_seq;
+    uint32_t good_sum = h->committed_sum;
     int rc, prepared = 0;
     st_frame f;
     h5_error e = {0};
@@ -351,12 +389,14 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     st_log_reader lr = {.log = s->log,
                         .at = h->committed_len,
                         .to = ST_MAX(size, h->committed_len),
-                        .generation = h->generation};
+                        .generation = h->generation,
+                        .sum = h->committed_sum};
     while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
         seq = f.sequence;
         if (f.type == ST_FRAME_COMMIT && prepared) {
             good_len = lr.at;
             good_seq = seq;
+            good_sum = lr.sum;
         }
         prepared = f.type == ST_FRAME_PREPARE;
     }
@@ -367,6 +407,7 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     if (good_len > h->committed_len) {
         h->committed_len = good_len;
         h->last_seq = good_seq;
+        h->committed_sum = good_sum;
         if (h->prepared_len <= good_len) {
             h->prepared_len = h->prepared_seq = 0;
         }
@@ -418,6 +459,7 @@ static int settle(st_store *s, st_log_header *h, const st_host *host, const st_i
     if (yes) {
         h->committed_len = h->prepared_len;
         h->last_seq = h->prepared_seq;
+        h->committed_sum = h->prepared_sum;
     }
     h->prepared_len = h->prepared_seq = 0;
     h->flags = 0;

@@ -104,6 +104,7 @@ typedef struct st_txn {
     int prepared;              /* frames and prepare are in the log; the header says so */
     uint64_t prepared_version; /* txn.version they were written at */
     uint64_t prepared_len, prepared_seq;
+    uint32_t prepared_sum;
 } st_txn;
 
 /* What views of one snapshot share. */

@@ -17,7 +17,7 @@ static void set_entry(st_txn *t, int64_t id, int had, uint64_t entry)
 {
     if (had) {
         st_map_set(&t->by_id, (uint64_t)id, entry,
-                   NULL); // the key is there or its place is free: cannot fail
+                   NULL); // the key is there: cannot fail
     } else {
         st_map_remove(&t->by_id, (uint64_t)id);
     }
@@ -59,28 +59,22 @@ static void undo_to(st_txn *t, size_t nop)
     }
 }
 
-/* Room for one op, one slot, one patch, and a key in each map, so that what follows cannot fail
-** half-way. */
-static int room(st_txn *t, int64_t id, uint64_t ref, st_error *err)
+/* Room for what one change adds, so that what follows cannot fail half-way, and for moving it to
+** the garbage when the transaction ends under open views, which must not fail either. */
+static int room(st_conn *c, st_error *err)
 {
-    uint64_t v = 0;
+    st_txn *t = &c->txn;
     ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 2, sizeof *t->op, err));
     ST_TRY(st_grow(&t->slot, &t->cap_slot, t->nslot + 1, sizeof *t->slot, err));
     ST_TRY(st_grow(&t->gone, &t->cap_gone, t->nslot + 1, sizeof *t->gone, err));
     ST_TRY(st_grow(&t->patch, &t->cap_patch, t->npatch + 1, sizeof *t->patch, err));
-    if (!st_map_get(&t->by_id, (uint64_t)id, &v)) {
-        ST_TRY(st_map_set(&t->by_id, (uint64_t)id, 0, err));
-        st_map_remove(&t->by_id, (uint64_t)id);
-    }
-    if (!st_map_get(&t->killed, ref, &v)) {
-        ST_TRY(st_map_set(&t->killed, ref, 1, err));
-        st_map_remove(&t->killed, ref);
-    }
-    if (!st_map_get(&t->patched, ref, &v)) {
-        ST_TRY(st_map_set(&t->patched, ref, 1, err));
-        st_map_remove(&t->patched, ref);
-    }
-    return ST_OK;
+    ST_TRY(
+        st_grow(&c->garbage, &c->cap_garbage, c->ngarbage + t->nslot + 1, sizeof *c->garbage, err));
+    ST_TRY(st_grow(&c->garbage_small, &c->cap_garbage_small, c->ngarbage_small + t->npatch + 1,
+                   sizeof *c->garbage_small, err));
+    ST_TRY(st_map_reserve(&t->by_id, 2, err));
+    ST_TRY(st_map_reserve(&t->killed, 1, err));
+    return st_map_reserve(&t->patched, 1, err);
 }
 
 /* -------------------------------------------------------------------------------------- finding */
@@ -197,7 +191,7 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
     }
     ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
     slot->id = *id;
-    rc = room(&c->txn, *id, 0, err);
+    rc = room(c, err);
     rc = rc ? rc : push_put(&c->txn, slot, err);
     if (rc) {
         st_slot_free(slot);
@@ -216,7 +210,7 @@ int st_delete(st_conn *c, int64_t id, st_error *err)
     if (rc <= 0) {
         return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
     }
-    ST_TRY(room(&c->txn, id, ref, err));
+    ST_TRY(room(c, err));
     push_kill(&c->txn, id, ref);
     return ST_OK;
 }
@@ -266,7 +260,7 @@ static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
             rc = st_small_from_value(s, i, &row->values[col], &small[i], err);
         }
     }
-    rc = rc ? rc : room(t, id, ref, err);
+    rc = rc ? rc : room(c, err);
     if (rc) {
         h5_free(small);
         return rc;
@@ -337,8 +331,7 @@ static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const 
     int rc;
     ST_TRY(merged_slot(c, ref, row, changed, &slot, err));
     slot->id = to;
-    rc = room(t, id, ref, err);
-    rc = rc ? rc : room(t, to, ref, err);
+    rc = room(c, err);
     if (!rc) {
         push_kill(t, id, ref);
         rc = push_put(t, slot, err);

@@ -173,7 +173,9 @@ unsigned char *t_disk_crash(const char *path, t_rng *r, size_t *n)
 {
     for (disk_file *f = files; f; f = f->next) {
         unsigned char *bytes, page[ST_LOG_PAGE];
-        if (strcmp(f->path, path) != 0)
+        size_t same = strlen(path);
+        // A new store is opened under another name and renamed.
+        if (strncmp(f->path, path, same) != 0 || (f->path[same] && strcmp(f->path + same, "-new")))
             continue;
         bytes = t_io_crash(f->t, r, n);
         if (strstr(path, "-wal") && *n >= sizeof page &&

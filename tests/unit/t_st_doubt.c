@@ -324,14 +324,31 @@ static void both_header_slots_are_damaged(void **state)
     fix_end(&f);
 }
 
-/* A log cut off anywhere shows the transactions that are whole before the cut, and takes more. */
+/* Where each transaction of a log is safe: behind its commit frame, or, for the last one, which the
+** header vouches for, behind its prepare frame. Returns how many there are. */
+static size_t safe_ends(const unsigned char *log, size_t n, size_t *end)
+{
+    size_t count = 0, prepare = 0;
+    for (size_t at = ST_LOG_PAGE; at < n; at += (st_get32(log + at) + 7) & ~(size_t)7) {
+        size_t next = at + ((st_get32(log + at) + 7) & ~(size_t)7);
+        if (st_get16(log + at + 4) == ST_FRAME_PREPARE)
+            prepare = next;
+        if (st_get16(log + at + 4) == ST_FRAME_COMMIT)
+            end[count++] = next;
+    }
+    end[count - 1] = prepare;
+    return count;
+}
+
+/* A log cut off anywhere shows the transactions that are whole before the cut, no more and no less,
+** and takes more. */
 static void a_log_cut_off_anywhere(void **state)
 {
     (void)state;
+    static const char *const states[] = {"1", "1 2", "1 2 3", "2 3"};
     fix f;
-    size_t n, step = getenv("T_ALL") ? 1 : 61;
+    size_t n, end[8], step = getenv("T_ALL") ? 1 : 61;
     unsigned char *log;
-    size_t last = 0;
     fix_init(&f);
     add(f.c, &f.h, 3);
     t_begin(f.c, &f.h);
@@ -339,22 +356,18 @@ static void a_log_cut_off_anywhere(void **state)
     t_set_content(f.c, 2, "changed");
     t_commit(f.c, &f.h);
     log = t_read_file(f.d.log, &n);
+    assert_int_equal(safe_ends(log, n, end), 3);
     for (size_t cut = ST_LOG_PAGE; cut <= n; cut += step) {
-        static const char *const states[] = {"1", "1 2", "1 2 3", "2 3"};
-        char have[64], want[80];
-        st_error err = {0, ""};
+        char want[80];
         size_t k = 0;
         die(&f);
         assert_int_equal(truncate(f.copy.log, (off_t)cut), 0);
         st_conn *c = t_open(&f.copy, &f.h2);
-        t_ok(&err, t_ids_rc(c, have, sizeof have, &err));
-        while (k < 4 && strcmp(states[k], have))
+        while (k < 3 && end[k] <= cut)
             k++;
-        if (k == 4 || k < last)
-            fail_msg("cut at %zu of %zu: rows %s after rows %s", cut, n, have, states[last]);
-        last = k;
+        t_assert_ids(c, states[k]);
         add(c, &f.h2, 50);
-        snprintf(want, sizeof want, "%s 50", have);
+        snprintf(want, sizeof want, "%s 50", states[k]);
         t_assert_ids(c, want);
         st_close(c);
         c = t_open(&f.copy, &f.other);

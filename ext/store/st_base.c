@@ -15,6 +15,10 @@
 
 #include "vec.h"
 
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
 int st_fail(st_error *err, int code, const char *fmt, ...)
 {
     if (err && err->code == ST_OK) {
@@ -108,7 +112,7 @@ static void crc_make(void)
     }
 }
 
-uint32_t st_crc32c(uint32_t crc, const void *p, size_t n)
+uint32_t st_crc32c_tables(uint32_t crc, const void *p, size_t n)
 {
     const uint8_t *b = p;
     pthread_once(&crc_once, crc_make);
@@ -123,6 +127,32 @@ uint32_t st_crc32c(uint32_t crc, const void *p, size_t n)
         crc = crc >> 8 ^ crc_table[0][(crc ^ *b) & 255];
     }
     return ~crc;
+}
+
+#if defined(__x86_64__)
+// The processor's own instruction, eight bytes in three cycles: some five times the tables.
+__attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const uint8_t *b,
+                                                            size_t n)
+{
+    uint64_t c = ~crc;
+    for (; n >= 8; n -= 8, b += 8) {
+        c = _mm_crc32_u64(c, st_get64(b));
+    }
+    for (; n; n--, b++) {
+        c = _mm_crc32_u8((uint32_t)c, *b);
+    }
+    return ~(uint32_t)c;
+}
+#endif
+
+uint32_t st_crc32c(uint32_t crc, const void *p, size_t n)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) {
+        return crc_sse42(crc, p, n);
+    }
+#endif
+    return st_crc32c_tables(crc, p, n);
 }
 
 /* -------------------------------------------------------------------------------------- buffers */

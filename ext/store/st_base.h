@@ -67,7 +67,8 @@ static inline uint64_t st_get64(const uint8_t *p)
     return (uint64_t)st_get32(p) | (uint64_t)st_get32(p + 4) << 32;
 }
 
-uint32_t st_crc32c(uint32_t crc, const void *p, size_t n); /* crc 0 to start; chainable */
+uint32_t st_crc32c(uint32_t crc, const void *p, size_t n);        /* crc 0 to start; chainable */
+uint32_t st_crc32c_tables(uint32_t crc, const void *p, size_t n); /* the same on any processor */
 
 /* A growing byte buffer. Zero-initialised is empty. After a failed append it is unchanged. */
 typedef struct st_buf {

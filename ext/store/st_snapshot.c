@@ -211,15 +211,18 @@ static int see_flip(st_store *s, st_log_header *h, st_error *err)
 static int follow(st_store *s, st_log_header *h, int *moved, st_error *err)
 {
     st_log_header again;
-    uint64_t named = h->generation;
+    uint64_t named = h->generation, counter = h->counter;
     int rc = ST_OK;
     st_error first = {0, ""};
     *moved = 0;
+    if (!s->gen || s->gen->generation != h->generation) {
+        // Before the flip is looked at: the header speaks of the file at the path. Without one, the
+        // one that is open goes on showing what it holds.
+        st_store_follow_path(s, h, NULL);
+    }
     ST_TRY(see_flip(s, h, err));
     if (!s->gen || s->gen->generation != h->generation) {
         st_gen *g = NULL;
-        // Without the file at its path the one that is open goes on showing what it holds.
-        st_store_follow_path(s, h, NULL);
         rc = open_gen(s, h, &g, &first);
         if (!rc) {
             st_gen_unref(s->gen);
@@ -230,7 +233,10 @@ static int follow(st_store *s, st_log_header *h, int *moved, st_error *err)
         rc = st_gen_replay(s->gen, s->log, h->committed_len, h->committed_sum, &first);
     }
     ST_TRY(st_header(s, &again, err));
-    if (again.generation != named && again.generation != h->generation) {
+    // What failed beside a header that has been written since was met in mid-change: the file that
+    // a compact has put at the path, say, before the header that we read knew of it.
+    if ((again.generation != named && again.generation != h->generation) ||
+        (rc && again.counter != counter)) {
         *moved = 1;
         return ST_OK;
     }

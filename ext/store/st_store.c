@@ -280,8 +280,9 @@ int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err)
     }
     ST_TRY(st_store_open_io(s->path, s->writable ? H5_IO_WRITE : H5_IO_READ, &io, &fd, err));
     rc = read_superblock(io, sb, err);
+    st_id_of_fd(fd, &now); // a compact may have come between the look at the path and the opening
     if (!rc && memcmp(sb, h->in_force, sizeof sb) != 0 &&
-        !(h->next_ino == now.ino && memcmp(sb, h->pending, sizeof sb) == 0)) {
+        !((!h->next_ino || h->next_ino == now.ino) && memcmp(sb, h->pending, sizeof sb) == 0)) {
         rc = st_fail(err, ST_IO, "the file was replaced while it was open");
     }
     if (rc) {

@@ -31,15 +31,15 @@ def write_pair(con, name):
     return [first, second]
 
 
-def write_pairs(path, who, timeout, flush, going_on):
-    """ids of all rows, and how often SQLite or the store was busy"""
+def write_pairs(path, who, timeout, upkeep, going_on):
+    """ids of all rows, and how often SQLite or the store was busy; upkeep: 'flush', 'compact' or None, after each"""
     con = open_connection(path, timeout=timeout)
     ids, busy = [], 0
     while going_on():
         try:
             ids += write_pair(con, f"{who}-{len(ids)}")
-            if flush:
-                con.execute("SELECT h5mem_flush('memory')").fetchall()
+            if upkeep:
+                con.execute(f"SELECT h5mem_{upkeep}('memory')").fetchall()
         except sqlite3.OperationalError as error:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY"):
                 raise
@@ -91,8 +91,8 @@ def times(n):
     return lambda: next(left, None) is not None
 
 
-def writer(channel, path, who, seconds=0, count=0, timeout=0, flush=False):
-    channel.send(write_pairs(path, who, timeout, flush, times(count) if count else until(seconds)))
+def writer(channel, path, who, seconds=0, count=0, timeout=0, upkeep=None):
+    channel.send(write_pairs(path, who, timeout, upkeep, times(count) if count else until(seconds)))
 
 
 def reader(channel, path, timeout=0):
@@ -129,12 +129,12 @@ def threads(channel, path, seconds):
             failures.append(f"{name}: {error!r}")
 
     going_on = until(seconds)
-    jobs = [threading.Thread(target=run, args=(f"w{i}", write_pairs, path, f"w{i}", 30, i == 1, going_on))
-            for i in range(2)]
+    jobs = [threading.Thread(target=run, args=(f"w{i}", write_pairs, path, f"w{i}", 30, upkeep, going_on))
+            for i, upkeep in enumerate((None, "flush", "compact"))]
     jobs += [threading.Thread(target=run, args=(f"r{i}", read_pairs, path, 30, going_on)) for i in range(3)]
     for job in jobs:
         job.start()
     for job in jobs:
         job.join()
     assert not failures, failures
-    channel.send((results["w0"][0] + results["w1"][0], [len(results[f"r{i}"]) for i in range(3)]))
+    channel.send((sum((results[f"w{i}"][0] for i in range(3)), []), [len(results[f"r{i}"]) for i in range(3)]))

@@ -8,7 +8,7 @@ from crash import pairs
 from crash.kit import server  # noqa: F401, a fixture
 from harness.jobs import BEFORE, Remote
 
-SECONDS = 3
+SECONDS = 2
 
 
 @pytest.fixture
@@ -36,8 +36,9 @@ def rows(con, columns="id, content", table="memory"):
 
 # ---- readers beside a writer
 
-@pytest.mark.parametrize("mode,flush", [("wal", False), ("wal", True), ("delete", False), ("delete", True)])
-def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode, flush):
+@pytest.mark.parametrize("upkeep", [None, "flush", "compact"])
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode, upkeep):  # noqa: F811
     path = tmp_path / "host.db"
     pairs.make(path, "agent.h5", mode, ", autoflush=4096")
     # A WAL host: nobody waits. With a rollback journal SQLite's own locks apply.
@@ -45,7 +46,7 @@ def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode,
     readers = [start(server, "reader", path, timeout=timeout) for _ in range(2)]
     for reader in readers:
         assert reader.recv() == "ready"
-    ids, busy = start(server, "writer", path, who="w", seconds=SECONDS, timeout=60, flush=flush).recv()
+    ids, busy = start(server, "writer", path, who="w", seconds=SECONDS, timeout=60, upkeep=upkeep).recv()
     looks = [reader.ask("stop") for reader in readers]
     assert busy == 0
     assert len(set(ids)) == len(ids) > 10
@@ -54,7 +55,7 @@ def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode,
         assert seen[0] == 0 and seen[-1] == len(ids) // 2
     con = connect(path)
     assert pairs.look(con) == len(ids) // 2
-    report(f"{mode}{', flushing' if flush else ''}: {len(ids) // 2} transactions, {sum(map(len, looks))} looks")
+    report(f"{mode}{f', {upkeep} after each' if upkeep else ''}: {len(ids) // 2} transactions, {sum(map(len, looks))} looks")
 
 
 def test_no_reader_waits_for_a_writer(remote, tmp_path):

@@ -52,7 +52,10 @@ class Child:
         return message
 
     def ask(self, message, timeout=WAIT_SECONDS):
-        self.send(message)
+        try:
+            self.send(message)
+        except ConnectionError:
+            pass  # it has ended; what it said last tells why
         return self.recv(timeout)
 
     def rest(self):

@@ -252,7 +252,7 @@ class Writer:
         self.channel.send(("done",))
 
     def upkeep(self):
-        what = self.rng.randrange(5)
+        what = self.rng.randrange(6)
         if what == 0 and self.mode != "memory":
             self.con.execute("PRAGMA wal_checkpoint").fetchall()
         elif what == 1:
@@ -261,6 +261,8 @@ class Writer:
         elif what == 2 and self.mode != "memory":
             self.con.close()
             self.con = open_host(self.folder, self.mode, self.options)
+        elif what == 3:
+            self.con.execute("SELECT h5mem_compact('memory')").fetchall()
         else:
             self.con.execute("SELECT h5mem_flush('memory')").fetchall()
 

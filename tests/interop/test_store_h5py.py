@@ -287,7 +287,7 @@ def test_while_a_writer_is_at_work(server, tmp_path, report, compression):  # no
     for _ in child.rest():
         pass
     assert child.wait() == -9
-    assert seen == sorted(seen) and len(set(seen)) > 3, "the writer has not flushed meanwhile"
+    assert len(set(seen)) > 3, "the writer has not flushed meanwhile"
     report(f"{compression}: read whole {len(seen)} times by h5py, {dumps} times by h5dump -H, {len(set(seen))}"
            f" different states, {opened.torn} met a flush in their opening and were repeated")
 

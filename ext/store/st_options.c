@@ -157,15 +157,9 @@ int st_parse_real(const char *text, double *out)
 
 void st_print_real(double v, char *buf, size_t n)
 {
-    for (int digits = 15; digits <= 17; digits++) {
-        double back;
-        snprintf(buf, n, "%.*g", digits, v);
-        for (char *p = buf; *p; p++) {
-            *p = *p == ',' ? '.' : *p;
-        }
-        if (st_parse_real(buf, &back) && back == v) {
-            return;
-        }
+    snprintf(buf, n, "%.15g", v);
+    for (char *p = buf; *p; p++) {
+        *p = *p == ',' ? '.' : *p;
     }
 }
 
@@ -219,6 +213,10 @@ static int set_number(st_options *o, const option_row *r, const char *value, st_
     if (r->kind == KIND_INT) {
         memcpy(at, &i, sizeof i);
     } else {
+        // What was printed reads as the same number ever after.
+        char text[40];
+        st_print_real(v, text, sizeof text);
+        st_parse_real(text, &v);
         memcpy(at, &v, sizeof v);
     }
     return ST_OK;

@@ -40,8 +40,8 @@ static const builtin builtins[ST_COL_USER] = {
     [ST_COL_PINNED] = {"pinned", ST_INT},
 };
 
-// Names of /memory that are no columns of the table.
-static const char *const inner_names[] = {"norm", "live"};
+// Names of datasets that are no columns of the table: of /memory, and among the checksums.
+static const char *const inner_names[] = {"norm", "live", "plane"};
 
 /* Small built-ins in ST_SMALL_ order. */
 static const int small_cols[ST_SMALL_USER] = {
@@ -201,15 +201,16 @@ static int check_user(const st_column *user, size_t n, st_error *err)
     for (size_t i = 0; i < n; i++) {
         const char *name = user[i].name;
         size_t len = strlen(name);
-        int bad = !len || len >= ST_NAME_MAX || (name[0] == '.' && !name[1]);
+        int bad = !len || len >= ST_NAME_MAX;
         for (size_t k = 0; k < len; k++) {
-            bad |= (unsigned char)name[k] <= ' ' || name[k] == '/' || name[k] == ',' ||
-                   name[k] == '"' || name[k] == '\'';
+            // A dot stands for the slash in the names of the checksums (content.data).
+            bad |= (unsigned char)name[k] <= ' ' || name[k] == '/' || name[k] == '.' ||
+                   name[k] == ',' || name[k] == '"' || name[k] == '\'';
         }
         if (bad) {
             return st_fail(err, ST_MISUSE,
-                           "'%.120s' cannot be a column name: no spaces, quotes, commas or "
-                           "slashes, 1 to %d bytes",
+                           "'%.120s' cannot be a column name: no spaces, quotes, commas, "
+                           "dots or slashes, 1 to %d bytes",
                            name, ST_NAME_MAX - 1);
         }
         for (int c = 0; c < ST_COL_USER; c++) {

@@ -168,6 +168,6 @@ int st_option_index(const char *name); /* -1 when there is none */
 /* Decimal text to double without the locale; 1 when all of it was a number. */
 int st_parse_real(const char *text, double *out);
 int st_parse_int(const char *text, int64_t *out);
-void st_print_real(double v, char *buf, size_t n);
+void st_print_real(double v, char *buf, size_t n); /* 15 significant digits */
 
 #endif

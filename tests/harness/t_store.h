@@ -121,6 +121,10 @@ void t_rollback(st_conn *c, t_host *h);
 int64_t t_prepare(st_conn *c, t_host *h);
 uint64_t t_flush(st_conn *c);
 
+/* Every check of st_verify with the tokens of t_tokens; fails the test at the first fault. */
+void t_verify(st_conn *c);
+int t_verify_rc(st_conn *c, st_error *err); /* ST_CORRUPT with the first faults as text */
+
 /* Ids of all rows in order of id, "1 2 3"; buf of n bytes. */
 int t_ids_rc(st_conn *c, char *buf, size_t n, st_error *err);
 void t_view_ids(st_view *v, char *buf, size_t n);

@@ -158,6 +158,55 @@ static void a_list_of_ids(void **state)
     fix_end(&f);
 }
 
+/* Names that the file has, too, in other places. */
+static void column_names_that_the_file_has(void **state)
+{
+    (void)state;
+    static const st_column columns[] = {
+        {"data", ST_TEXT}, {"offsets", ST_REAL}, {"x", ST_TEXT},      {"planes", ST_INT},
+        {"runs", ST_TEXT}, {"meta", ST_BLOB},    {"memory", ST_REAL}, {"created", ST_INT}};
+    st_create create = {.dim = T_DIM, .columns = columns, .ncolumn = 8, .fingerprint = "words"};
+    static const char text[] = "abcdefgh";
+    t_dir d = t_dir_new();
+    t_db db = t_db_new(1);
+    t_host h;
+    st_conn *c;
+    st_error err = {0, ""};
+    t_host_init(&h, &db);
+    for (int round = 0; round < 3; round++) {
+        st_value v[ST_COL_USER + 8] = {0};
+        uint8_t tokens[32];
+        st_row row = {v, tokens, t_tokens("content", 7, tokens)};
+        int64_t id;
+        st_view *view;
+        uint64_t at;
+        t_ok(&err, st_open(d.h5, ST_OPEN_CREATE, &create, &h.host, &c, &err));
+        for (int k = 0; k < 8; k++)
+            v[ST_COL_USER + k] = columns[k].type == ST_INT ? t_int(100 + k)
+                                 : columns[k].type == ST_REAL
+                                     ? t_real(k)
+                                     : t_bytes(columns[k].type, text, (size_t)k);
+        v[ST_COL_CONTENT] = t_text("content");
+        t_begin(c, &h);
+        t_ok(&err, st_put(c, &row, &id, &err));
+        t_commit(c, &h);
+        t_flush(c);
+        t_ok(&err, st_view_open(c, &view, &err));
+        for (int64_t i = 1; i <= id; i++) {
+            t_ok(&err, st_view_find(view, i, &at, &err));
+            for (int k = 0; k < 8; k++) {
+                st_value have;
+                t_ok(&err, st_view_value(view, at, ST_COL_USER + k, &have, &err));
+                assert_true(t_same(&have, &v[ST_COL_USER + k]));
+            }
+        }
+        st_view_close(view);
+        t_verify(c);
+        st_close(c);
+    }
+    t_dir_remove(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +214,7 @@ int main(void)
         cmocka_unit_test(a_refused_write_leaves_the_snapshot),
         cmocka_unit_test(a_row_zero_survives),
         cmocka_unit_test(a_list_of_ids),
+        cmocka_unit_test(column_names_that_the_file_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,9 @@ int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const 
 int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, h5_error *err);
 /* Puts the fill value where the runs go in dst. */
 void h5_read_fill(const h5_object *o, h5_runs *runs, uint8_t *dst);
+/* Copies a hyperslab of a dataset whose data are in other files. */
+int h5_read_external(h5_reader *r, const uint64_t *start, const uint64_t *count, uint8_t *dst,
+                     h5_error *err);
 void h5_reader_free(h5_reader *r);
 
 #endif

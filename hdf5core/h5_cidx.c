@@ -4,7 +4,10 @@
  * A single chunk and an implicit index (all chunks one behind the other, unfiltered) follow from
  * the layout message. What every index gives is checked here once: the chunk lies inside the file.
  *
- * ERRORS   H5_FORMAT; H5_UNSUPPORTED an index without a reader
+ * Trees and extensible arrays are read once into a table of what is stored, since finding one chunk
+ * in them costs about as much as finding all of a node. Its slots count the current size.
+ *
+ * ERRORS   H5_FORMAT
  * TESTS    t_h5_dataset.c, t_h5_farray.c
  *
  * SPDX-License-Identifier: MIT
@@ -80,10 +83,66 @@ static const h5_cidx_row rows[] = {
     {H5_INDEX_SINGLE, "single chunk", single_open, single_get},
     {H5_INDEX_IMPLICIT, "implicit", implicit_open, implicit_get},
     {H5_INDEX_FARRAY, "fixed array", h5_farray_open, h5_farray_get},
-    {H5_INDEX_EARRAY, "extensible array", NULL, NULL},
-    {H5_INDEX_BTREE2, "version 2 B-tree", NULL, NULL},
-    {H5_INDEX_BTREE1, "version 1 B-tree", NULL, NULL},
+    {H5_INDEX_EARRAY, "extensible array", h5_earray_open, NULL},
+    {H5_INDEX_BTREE2, "version 2 B-tree", h5_chunk_btree2_open, NULL},
+    {H5_INDEX_BTREE1, "version 1 B-tree", h5_btree1_open, NULL},
 };
+
+unsigned h5_cidx_size_width(const h5_object *o)
+{
+    unsigned log2 = 0;
+    while (o->info.size >> log2 > 1)
+        log2++;
+    unsigned width = 1 + (log2 + 8) / 8;
+    return o->layout.wide_sizes || width > 8 ? 8 : width;
+}
+
+int h5_cidx_add(h5_cidx *ix, const uint64_t *at, const h5_chunk *c, h5_error *err)
+{
+    uint64_t slot = 0;
+    for (int i = 0; i < ix->grid.rank; i++) {
+        if (at[i] >= ix->grid.n[i])
+            return H5_OK;
+        slot += at[i] * ix->grid.step[i];
+    }
+    if (!h5_grow((void **)&ix->table, &ix->table_cap, ix->ntable, sizeof *ix->table))
+        return h5_fail_nomem(err, "a chunk table");
+    ix->sorted &= ix->ntable == 0 || ix->table[ix->ntable - 1].slot <= slot;
+    ix->table[ix->ntable].slot = slot;
+    ix->table[ix->ntable++].chunk = *c;
+    return H5_OK;
+}
+
+static int by_slot(const void *a, const void *b)
+{
+    uint64_t x = ((const h5_cidx_entry *)a)->slot, y = ((const h5_cidx_entry *)b)->slot;
+    return x < y ? -1 : x > y;
+}
+
+static void table_get(const h5_cidx *ix, uint64_t slot, h5_chunk *out)
+{
+    const h5_cidx_entry key = {.slot = slot}, *e = NULL;
+    if (ix->ntable > 0)
+        e = bsearch(&key, ix->table, ix->ntable, sizeof key, by_slot);
+    if (e)
+        *out = e->chunk;
+}
+
+/* Fills the table. Its slots are those of the current size, of which all steps are known. */
+static int open_table(h5_cidx *ix, h5_error *err)
+{
+    uint64_t step = 1;
+    for (int i = ix->grid.rank; i-- > 0; step *= ix->grid.n[i])
+        ix->grid.step[i] = step;
+    ix->grid.slots = ix->grid.total;
+    ix->sorted = 1;
+    if (ix->grid.total == 0)
+        return H5_OK;
+    H5_TRY(ix->row->open(ix, err));
+    if (!ix->sorted)
+        qsort(ix->table, ix->ntable, sizeof *ix->table, by_slot);
+    return H5_OK;
+}
 
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
 {
@@ -103,9 +162,7 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
         if (rows[i].id == o->layout.index)
             ix->row = &rows[i];
     assert(ix->row); // the layout decoder lets no other id through
-    if (!ix->row->open)
-        return h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "%s chunk index", ix->row->name);
-    return ix->row->open(ix, err);
+    return ix->row->get ? ix->row->open(ix, err) : open_table(ix, err);
 }
 
 /* A chunk that sticks out of the dataset, where the layout says that such chunks are stored raw. */
@@ -131,7 +188,10 @@ int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
     if (!ix->row)
         return H5_OK;
     h5_chunk c = *out;
-    H5_TRY(ix->row->get(ix, slot, &c, err));
+    if (ix->row->get)
+        H5_TRY(ix->row->get(ix, slot, &c, err));
+    else
+        table_get(ix, slot, &c);
     if (c.addr == H5_UNDEF)
         return H5_OK;
     if (d->pipeline.n > 0 && is_raw_edge(ix, slot)) {
@@ -150,5 +210,6 @@ void h5_cidx_close(h5_cidx *ix)
 {
     h5_free(ix->bitmap);
     h5_free(ix->page);
+    h5_free(ix->table);
     memset(ix, 0, sizeof *ix);
 }

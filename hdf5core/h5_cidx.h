@@ -43,19 +43,36 @@ typedef struct h5_cidx {
     uint8_t *bitmap; /* pages in use, NULL when not paged */
     uint8_t *page;   /* entries last read */
     uint64_t page_no;
+    /* B-trees and extensible array: the chunks that are stored, in the order of their slots. */
+    struct h5_cidx_entry *table;
+    size_t ntable, table_cap;
+    int sorted;
 } h5_cidx;
+
+typedef struct h5_cidx_entry {
+    uint64_t slot;
+    h5_chunk chunk;
+} h5_cidx_entry;
+
+/* Adds the chunk at a place in the grid to the table; one outside the current size is left out. */
+int h5_cidx_add(h5_cidx *ix, const uint64_t *at, const h5_chunk *c, h5_error *err);
+
+int h5_btree1_open(h5_cidx *ix, h5_error *err);
+int h5_earray_open(h5_cidx *ix, h5_error *err);
+int h5_chunk_btree2_open(h5_cidx *ix, h5_error *err);
+/* Bytes of a stored chunk size in an index of filtered chunks. */
+unsigned h5_cidx_size_width(const h5_object *o);
 
 struct h5_cidx_row {
     uint8_t id;
     const char *name;
-    /* Reads what is needed once. NULL: this index is not read yet. */
+    /* Reads what is needed once. */
     int (*open)(h5_cidx *ix, h5_error *err);
-    /* The chunk in one slot, unchecked. */
+    /* The chunk in one slot, unchecked. NULL: open has filled the table. */
     int (*get)(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err);
 };
 
-/* H5_UNSUPPORTED names the index; H5_MISUSE when the object is not a chunked dataset. Close it
-** after a failure too. */
+/* H5_MISUSE when the object is not a chunked dataset. Close it after a failure too. */
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err);
 /* The chunk in one slot. It lies inside the file; one without any filter applied is a whole chunk.
 ** */

@@ -36,6 +36,7 @@ static int check_request(const h5_object *o, const uint64_t *start, const uint64
                            count[i], start[i], i, d->dims[i]);
         *empty |= count[i] == 0;
     }
+    *empty |= d->space == H5_SPACE_NULL;
     for (int i = 0; i < d->rank && !*empty; i++)
         if (!h5_mul_fits(want, count[i], &want))
             return h5_fail(err, H5_MISUSE, o->oh.addr, "reading more bytes than 64 bits count");
@@ -124,19 +125,31 @@ static int read_plain(h5_reader *r, const uint64_t *start, const uint64_t *count
     return H5_OK;
 }
 
-int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count,
-                    void *buf, size_t bytes, h5_error *err)
+int h5_dataset_read_stored(h5_file *f, const h5_object *o, const uint64_t *start,
+                           const uint64_t *count, void *buf, size_t bytes, h5_error *err)
 {
     h5_reader r = {.f = f, .o = o};
     int empty;
     H5_TRY(check_request(o, start, count, bytes, &empty, err));
     if (empty)
         return H5_OK;
-    int rc = o->info.layout == H5_LAYOUT_CHUNKED && o->info.addr != H5_UNDEF
-                 ? read_chunked(&r, start, count, buf, err)
-                 : read_plain(&r, start, count, buf, err);
+    int rc;
+    if (o->info.layout == H5_LAYOUT_VIRTUAL)
+        rc = h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "virtual dataset");
+    else if (o->info.nexternal > 0)
+        rc = h5_read_external(&r, start, count, buf, err);
+    else if (o->info.layout == H5_LAYOUT_CHUNKED && o->info.addr != H5_UNDEF)
+        rc = read_chunked(&r, start, count, buf, err);
+    else
+        rc = read_plain(&r, start, count, buf, err);
     h5_reader_free(&r);
-    if (rc == H5_OK)
-        h5_conv_native(&o->info.type, buf, bytes / o->info.type.size);
     return rc;
+}
+
+int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count,
+                    void *buf, size_t bytes, h5_error *err)
+{
+    H5_TRY(h5_dataset_read_stored(f, o, start, count, buf, bytes, err));
+    h5_conv_native(&o->info.type, buf, bytes / o->info.type.size);
+    return H5_OK;
 }

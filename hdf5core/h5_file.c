@@ -13,8 +13,7 @@
  */
 #include <inttypes.h>
 
-#include "h5_file.h"
-#include "h5_ohdr.h"
+#include "h5_msg.h"
 
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err)
 {
@@ -28,7 +27,7 @@ int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what
 int h5_file_read(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what, h5_error *err)
 {
     H5_TRY(h5_file_inside(f, addr, n, what, err));
-    return f->io->read(f->io, addr, buf, n, err);
+    return f->io->read(f->io, f->base + addr, buf, n, err);
 }
 
 int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_t **out,
@@ -39,7 +38,7 @@ int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_
     uint8_t *p = n <= SIZE_MAX / 2 ? h5_malloc((size_t)n) : NULL;
     if (!p)
         return h5_fail_nomem(err, what);
-    int rc = f->io->read(f->io, addr, p, (size_t)n, err);
+    int rc = f->io->read(f->io, f->base + addr, p, (size_t)n, err);
     if (rc != H5_OK)
         h5_free(p);
     else
@@ -54,29 +53,52 @@ static int check_extension(h5_file *f, uint64_t addr, h5_error *err)
     h5_ohdr oh;
     H5_TRY(h5_ohdr_read(f, addr, &oh, err));
     int rc = h5_ohdr_check_extension(&oh, err);
+    for (size_t i = 0; rc == H5_OK && i < oh.nmsg; i++)
+        if (oh.msg[i].id == H5_MSG_SHARED_TABLE) {
+            h5_cur c = h5_cur_on(oh.msg[i].body, oh.msg[i].size);
+            h5_cur_u8(&c);
+            f->sohm = h5_cur_u64(&c);
+            f->nsohm = h5_cur_u8(&c);
+            if (c.bad)
+                rc = h5_msg_short(&oh.msg[i], "shared message table", err);
+        }
     h5_ohdr_free(&oh);
     return rc;
 }
 
-int h5_file_open_at(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], h5_file **out,
-                    h5_error *err)
+/* A driver information block says that the file is one of a set. h5_io_set puts a set together, and
+** then the block says nothing that is not known. */
+static int check_driver(h5_file *f, uint64_t addr, h5_error *err)
 {
-    h5_superblock s;
+    uint8_t head[16];
+    if (addr == H5_UNDEF || f->owned)
+        return H5_OK;
+    H5_TRY(h5_file_read(f, addr, head, sizeof head, "driver information block", err));
+    return h5_fail(err, H5_UNSUPPORTED, addr, "one file of a set (driver %.8s)", (char *)head + 8);
+}
+
+static int open_with(h5_io *io, h5_io *owned, uint64_t at, const h5_superblock *s, h5_file **out,
+                     h5_error *err)
+{
     uint64_t size;
-    *out = NULL;
-    H5_TRY(h5_superblock_parse(superblock, &s, err));
     H5_TRY(io->size(io, &size, err));
-    if (s.eof > size)
-        return h5_fail(err, H5_FORMAT, 28,
+    if (s->eof > size - at)
+        return h5_fail(err, H5_FORMAT, at,
                        "truncated file: %" PRIu64 " bytes, the superblock says %" PRIu64, size,
-                       s.eof);
-    h5_file *f = h5_malloc(sizeof *f);
+                       s->eof);
+    h5_file *f = h5_calloc(1, sizeof *f);
     if (!f)
         return h5_fail_nomem(err, "an open HDF5 file");
     f->io = io;
-    f->eof = s.eof;
-    f->root = s.root;
-    int rc = s.extension == H5_UNDEF ? H5_OK : check_extension(f, s.extension, err);
+    f->owned = owned;
+    f->base = at;
+    f->eof = s->eof;
+    f->root = s->root;
+    f->version = s->version;
+    f->sohm = H5_UNDEF;
+    int rc = check_driver(f, s->driver, err);
+    if (rc == H5_OK && s->extension != H5_UNDEF)
+        rc = check_extension(f, s->extension, err);
     if (rc != H5_OK) {
         h5_free(f);
         return rc;
@@ -85,21 +107,71 @@ int h5_file_open_at(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], h5
     return H5_OK;
 }
 
+int h5_file_open_at(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], h5_file **out,
+                    h5_error *err)
+{
+    h5_superblock s;
+    *out = NULL;
+    H5_TRY(h5_superblock_parse(superblock, &s, err));
+    return open_with(io, NULL, 0, &s, out, err);
+}
+
+/* Looks for the signature at 0, 512, 1024, 2048, ...; head gets the bytes from there, zeros beyond
+** the end of the file. */
+static int find_superblock(h5_io *io, uint8_t head[H5_SUPERBLOCK_OLD_BYTES], uint64_t *at,
+                           h5_error *err)
+{
+    uint64_t size;
+    H5_TRY(io->size(io, &size, err));
+    if (size < H5_SUPERBLOCK_BYTES)
+        return h5_fail(err, H5_FORMAT, 0, "superblock: the file has only %" PRIu64 " bytes", size);
+    for (uint64_t p = 0; p <= size - H5_SUPERBLOCK_BYTES; p = p ? p * 2 : 512) {
+        size_t n = size - p < H5_SUPERBLOCK_OLD_BYTES ? (size_t)(size - p)
+                                                      : H5_SUPERBLOCK_OLD_BYTES;
+        memset(head, 0, H5_SUPERBLOCK_OLD_BYTES);
+        H5_TRY(io->read(io, p, head, n, err));
+        *at = p;
+        if (h5_superblock_is(head))
+            return H5_OK;
+    }
+    return h5_fail(err, H5_FORMAT, 0, "superblock: no HDF5 signature");
+}
+
+int h5_file_open_io(h5_io *io, h5_io *owned, h5_file **out, h5_error *err)
+{
+    uint8_t head[H5_SUPERBLOCK_OLD_BYTES];
+    h5_superblock s;
+    uint64_t at = 0;
+    *out = NULL;
+    H5_TRY(find_superblock(io, head, &at, err));
+    H5_TRY(head[8] < 2 ? h5_superblock_parse_old(head, &s, err)
+                       : h5_superblock_parse(head, &s, err));
+    return open_with(io, owned, at, &s, out, err);
+}
+
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err)
 {
-    uint8_t head[H5_SUPERBLOCK_BYTES];
-    uint64_t size;
-    *out = NULL;
-    H5_TRY(io->size(io, &size, err));
-    if (size < sizeof head)
-        return h5_fail(err, H5_FORMAT, 0, "superblock: the file has only %" PRIu64 " bytes", size);
-    H5_TRY(io->read(io, 0, head, sizeof head, err));
-    return h5_file_open_at(io, head, out, err);
+    return h5_file_open_io(io, NULL, out, err);
 }
 
 void h5_file_close(h5_file *f)
 {
+    if (!f)
+        return;
+    if (f->owned)
+        f->owned->close(f->owned);
+    h5_free(f->folder);
     h5_free(f);
+}
+
+uint64_t h5_file_base(const h5_file *f)
+{
+    return f->base;
+}
+
+int h5_file_version(const h5_file *f)
+{
+    return f->version;
 }
 
 uint64_t h5_file_root(const h5_file *f)

@@ -12,16 +12,40 @@ struct h5_file {
     h5_io *io;     /* the caller's */
     uint64_t eof;  /* of the superblock; never beyond the end of the io when the file was opened */
     uint64_t root; /* address of the root group's header */
+    uint64_t base; /* of address 0 in the io; all other addresses count from there */
+    uint64_t sohm; /* table of shared messages, H5_UNDEF = none */
+    unsigned nsohm;
+    int version;  /* of the superblock */
+    h5_io *owned; /* closed with the file; NULL where io is the caller's */
+    char *
+        folder; /* where files that this one names are looked for, with its slash; NULL = nowhere */
+    int depth;  /* files opened on behalf of others: how many are above this one */
 };
 
-/* What a version 2 or 3 superblock says. */
+/* What a superblock says. */
 typedef struct h5_superblock {
     uint8_t version, flags;
+    uint64_t base;
     uint64_t extension; /* address of its object header, or H5_UNDEF */
-    uint64_t eof, root;
+    uint64_t driver;    /* versions 0 and 1: driver information block, or H5_UNDEF */
+    uint64_t eof, root; /* from the base address */
 } h5_superblock;
 
+#define H5_SUPERBLOCK_OLD_BYTES 100u /* versions 0 (96 of them) and 1 */
+
+/* 1 when the first 8 bytes are HDF5's signature. */
+int h5_superblock_is(const uint8_t *in);
+/* Versions 0 and 1, after h5_superblock_is. */
+int h5_superblock_parse_old(const uint8_t in[H5_SUPERBLOCK_OLD_BYTES], h5_superblock *out,
+                            h5_error *err);
+
 int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err);
+
+/* h5_file_open; owned is closed with the file. After a failure it is still the caller's. */
+int h5_file_open_io(h5_io *io, h5_io *owned, h5_file **out, h5_error *err);
+
+/* Opens a file that f names, from the folder of f; the caller closes it. */
+int h5_file_beside(h5_file *f, const char *name, h5_io **out, h5_error *err);
 
 /* H5_OK when the n bytes at addr lie inside the file; else H5_FORMAT naming `what`. */
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err);

@@ -18,6 +18,24 @@
 ** space, a handful in practice; a chain of a thousand is an attack or damage. */
 #define H5_OHDR_BLOCKS_MAX 1024u
 
+/* Datatypes inside datatypes. Tools nest three or four deep; libhdf5 has no limit and a stack. */
+#define H5_TYPE_DEPTH_MAX 32
+
+/* Levels of a B-tree. A node has two children at least, and no file has 2^32 nodes. */
+#define H5_BTREE_DEPTH_MAX 32
+
+/* Levels of indirect blocks in a fractal heap: each has rows for twice the bytes at least, of at
+** most 2^64. */
+#define H5_FHEAP_DEPTH_MAX 64
+
+/* Groups inside groups on a walk, and soft links one behind the other on the way to an object. The
+** path of the deepest group then still is shorter than the system's longest. */
+#define H5_WALK_DEPTH_MAX 512
+#define H5_SOFT_LINKS_MAX 32
+
+/* Files opened on behalf of others: the source of a virtual dataset may be virtual itself. */
+#define H5_FILE_DEPTH_MAX 8
+
 /* Body of one header message: the size field has 16 bits. */
 #define H5_MESSAGE_BYTES_MAX 65535u
 
@@ -42,5 +60,9 @@
 /* Buffered bytes of a writer: the small structures of one flush of a store (some 40 KiB) become one
 ** write. */
 #define H5_WRITER_BUFFER (256u * 1024u)
+
+/* Nesting of a datatype in the client data of the n-bit filter. Compilers and tools stay within a
+** few levels; each level is a call. */
+#define H5_FILTER_NESTING_MAX 32
 
 #endif

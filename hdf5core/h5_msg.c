@@ -17,15 +17,15 @@ static const h5_msg_row rows[] = {
     {H5_MSG_FILL_OLD, "old fill value", 0, h5_msg_fill_old_decode, NULL},
     {H5_MSG_FILL, "fill value", 0, h5_msg_fill_decode, NULL},
     {H5_MSG_LINK, "link", H5_ROW_MANY, h5_msg_link_decode, NULL},
-    {H5_MSG_EXTERNAL, "external data files", 0, NULL, "external data files"},
+    {H5_MSG_EXTERNAL, "external data files", 0, h5_msg_external_decode, NULL},
     {H5_MSG_LAYOUT, "data layout", 0, h5_msg_layout_decode, NULL},
     {H5_MSG_GROUP_INFO, "group info", 0, NULL, NULL},
     {H5_MSG_FILTERS, "filter pipeline", 0, h5_msg_filters_decode, NULL},
     {H5_MSG_ATTR, "attribute", H5_ROW_MANY, h5_msg_attr_decode, NULL},
     {0x0D, "comment", 0, NULL, NULL},
     {0x0E, "old modification time", 0, NULL, NULL},
-    {0x0F, "shared message table", 0, NULL, NULL},
-    {H5_MSG_SYMBOL_TABLE, "symbol table", 0, NULL, "symbol-table group"},
+    {H5_MSG_SHARED_TABLE, "shared message table", 0, NULL, NULL},
+    {H5_MSG_SYMBOL_TABLE, "symbol table", 0, h5_msg_symbols_decode, NULL},
     {0x12, "modification time", 0, NULL, NULL},
     {0x13, "B-tree parameters", 0, NULL, NULL},
     {0x14, "driver info", 0, NULL, "multi-file driver"},
@@ -54,14 +54,6 @@ int h5_msg_refused(const h5_msg *m, h5_error *err)
     return H5_OK;
 }
 
-/* Of a dataset, data that are stored in an unreadable way are the data's trouble, not the object's.
-** */
-static int concerns_data_only(uint16_t id)
-{
-    return id == H5_MSG_EXTERNAL || id == H5_MSG_TYPE || id == H5_MSG_SPACE || id == H5_MSG_FILL ||
-           id == H5_MSG_FILL_OLD || id == H5_MSG_FILTERS;
-}
-
 int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *feature)
 {
     h5_fail(&o->refuse, H5_UNSUPPORTED, addr, fmt, feature);
@@ -71,18 +63,16 @@ int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *f
 int h5_msg_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     const h5_msg_row *row = find_row(m->id);
-    if (row && row->refuse && concerns_data_only(m->id))
-        return h5_object_refuse(o, m->addr, "%s", row->refuse);
     H5_TRY(h5_msg_refused(m, err));
     if (!row || !row->decode)
         return H5_OK;
     if (!(row->flags & H5_ROW_MANY) && o->seen >> m->id & 1)
         return h5_fail(err, H5_FORMAT, m->addr, "object header: a second %s message", row->name);
     o->seen |= 1u << m->id;
-    if (m->flags & H5_MSG_SHARED && m->id != H5_MSG_ATTR) {
-        if (concerns_data_only(m->id))
-            return h5_object_refuse(o, m->addr, "shared %s message", row->name);
-        return h5_fail(err, H5_UNSUPPORTED, m->addr, "shared %s message", row->name);
+    if (m->flags & H5_MSG_SHARED) {
+        h5_msg real;
+        H5_TRY(h5_shared_find(o, m->id, m->body, m->size, m->addr, &real, err));
+        return row->decode(o, &real, err);
     }
     return row->decode(o, m, err);
 }

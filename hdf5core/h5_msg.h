@@ -26,6 +26,7 @@ enum {
     H5_MSG_GROUP_INFO = 0x0A,
     H5_MSG_FILTERS = 0x0B,
     H5_MSG_ATTR = 0x0C,
+    H5_MSG_SHARED_TABLE = 0x0F,
     H5_MSG_CONTINUATION = 0x10,
     H5_MSG_SYMBOL_TABLE = 0x11,
     H5_MSG_ATTR_INFO = 0x15
@@ -47,6 +48,13 @@ typedef struct h5_msg_row {
 
 /* Gives one message to its row. */
 int h5_msg_decode(h5_object *o, const h5_msg *m, h5_error *err);
+/* Fetches the message of kind id that the n bytes at body refer to; what it points to belongs to
+** the object. at is where the bytes stand, for texts. */
+int h5_shared_find(h5_object *o, uint16_t id, const uint8_t *body, size_t n, uint64_t at,
+                   h5_msg *out, h5_error *err);
+/* The same for an object in the heap of shared messages. */
+int h5_shared_in_heap(h5_object *o, uint16_t id, const uint8_t heap_id[8], h5_msg *out,
+                      h5_error *err);
 /* H5_UNSUPPORTED when the message must be understood and is not, else H5_OK. */
 int h5_msg_refused(const h5_msg *m, h5_error *err);
 
@@ -59,20 +67,21 @@ int h5_msg_fill_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_fill_old_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_filters_decode(h5_object *o, const h5_msg *m, h5_error *err);
+int h5_msg_external_decode(h5_object *o, const h5_msg *m, h5_error *err);
+int h5_msg_symbols_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_link_info_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_link_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_attr_info_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err);
 
-/* A dataspace: rank, dims and, where asked for, maxdims (both with room for H5_RANK_MAX). *nelem
-** their product. H5_UNSUPPORTED for a null dataspace. */
-int h5_space_parse(h5_cur *c, uint64_t addr, int *rank, uint64_t *dims, uint64_t *maxdims,
-                   uint64_t *nelem, h5_error *err);
+/* A dataspace: kind, rank, dims and, where asked for, maxdims (both with room for H5_RANK_MAX).
+** *nelem their product, 0 for a null dataspace. */
+int h5_space_parse(h5_cur *c, uint64_t addr, int *kind, int *rank, uint64_t *dims,
+                   uint64_t *maxdims, uint64_t *nelem, h5_error *err);
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims);
 
-/* A datatype. For one that is not read here H5_UNSUPPORTED names it; class and size are
-** then set all the same. */
-int h5_type_parse(h5_cur *c, uint64_t addr, h5_type *out, h5_error *err);
+/* A datatype. What it points to goes to the arena or stays in the bytes. */
+int h5_type_parse(h5_cur *c, uint64_t addr, h5_arena *arena, h5_type *out, h5_error *err);
 /* H5_MISUSE when the type cannot be written. */
 int h5_type_check(const h5_type *t, h5_error *err);
 /* The number of bytes that h5_type_encode appends. */

@@ -11,10 +11,10 @@
  *                   name index 8 | order index 8 (bit 1). A defined heap address means that there
  *                   are attributes in the heap ("dense").
  *
- * An attribute of a type or shape that is not read here is listed all the same, with class
- * H5_CLASS_OTHER and no data.
+ * An attribute that needs what is not read here is listed all the same, with class H5_CLASS_OTHER
+ * and no data.
  *
- * ERRORS   H5_FORMAT; H5_UNSUPPORTED dense attributes
+ * ERRORS   H5_FORMAT
  * TESTS    t_h5_msg.c
  *
  * SPDX-License-Identifier: MIT
@@ -27,7 +27,6 @@ int h5_msg_attr_info_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
     unsigned version = h5_cur_u8(&c), flags = h5_cur_u8(&c);
-    (void)o;
     if (flags & 1)
         h5_cur_take(&c, 2);
     uint64_t heap = h5_cur_u64(&c);
@@ -36,9 +35,9 @@ int h5_msg_attr_info_decode(h5_object *o, const h5_msg *m, h5_error *err)
     if (version != 0 || flags > 3)
         return h5_fail(err, H5_FORMAT, m->addr, "attribute info message: version %u, flags %02x",
                        version, flags);
-    if (heap != H5_UNDEF)
-        return h5_fail(err, H5_UNSUPPORTED, m->addr, "dense attributes");
-    return H5_OK;
+    o->attrs.heap = heap;
+    o->attrs.index = h5_cur_u64(&c);
+    return c.bad ? h5_msg_short(m, "attribute info", err) : H5_OK;
 }
 
 /* The parts of an attribute message, each checked to lie inside it. */
@@ -75,16 +74,31 @@ static int split(const h5_msg *m, parts *out, h5_error *err)
     return H5_OK;
 }
 
-/* Type, space and values of an attribute. H5_UNSUPPORTED when one of them is beyond the first
-** floor. */
-static int parse_value(const h5_msg *m, parts *p, h5_attr *a, h5_error *err)
+/* The bytes of the type or the dataspace; those of a shared one are fetched. */
+static int part_of(h5_object *o, const h5_msg *m, int shared, uint16_t id, const uint8_t *p,
+                   size_t n, h5_msg *out, h5_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (shared)
+        return h5_shared_find(o, id, p, n, m->addr, out, err);
+    out->body = p;
+    out->size = (uint32_t)n;
+    out->addr = m->addr;
+    return H5_OK;
+}
+
+static int parse_value(h5_object *o, const h5_msg *m, parts *p, h5_attr *a, h5_error *err)
 {
     uint64_t nelem, bytes;
-    h5_cur type = h5_cur_on(p->type, p->type_n), space = h5_cur_on(p->space, p->space_n);
-    if (p->shared)
-        return h5_fail(err, H5_UNSUPPORTED, m->addr, "attribute of a committed datatype");
-    H5_TRY(h5_type_parse(&type, m->addr, &a->type, err));
-    H5_TRY(h5_space_parse(&space, m->addr, &a->rank, a->dims, NULL, &nelem, err));
+    h5_msg type, space;
+    H5_TRY(part_of(o, m, p->shared & SHARED_TYPE, H5_MSG_TYPE, p->type, p->type_n, &type, err));
+    H5_TRY(
+        part_of(o, m, p->shared & SHARED_SPACE, H5_MSG_SPACE, p->space, p->space_n, &space, err));
+    h5_cur tc = h5_cur_on(type.body, type.size), sc = h5_cur_on(space.body, space.size);
+    H5_TRY(h5_type_parse(&tc, m->addr, &o->arena, &a->type, err));
+    a->type.committed = type.shared_from != 0;
+    a->type.committed_addr = type.shared_from;
+    H5_TRY(h5_space_parse(&sc, m->addr, &a->space, &a->rank, a->dims, NULL, &nelem, err));
     if (!h5_mul_fits(nelem, a->type.size, &bytes) || bytes > p->rest.left)
         return h5_msg_short(m, "attribute", err);
     a->bytes = (size_t)bytes;
@@ -97,11 +111,8 @@ int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err)
     parts p;
     h5_attr a = {0};
     h5_error local = {0};
-    if (m->flags &
-        H5_MSG_SHARED) // the name is elsewhere too: the list of attributes would be wrong
-        return h5_fail(err, H5_UNSUPPORTED, m->addr, "shared attribute message");
     H5_TRY(split(m, &p, err));
-    int rc = parse_value(m, &p, &a, &local);
+    int rc = parse_value(o, m, &p, &a, &local);
     if (rc == H5_UNSUPPORTED) {
         memset(&a, 0, sizeof a);
         a.type.cls = H5_CLASS_OTHER;

@@ -1,10 +1,13 @@
 /*
  * h5_msg_layout.c - data layout message: where the values of a dataset are
  *
- * FORMAT   HDF5 spec: IV.A.2.i "The Data Layout Message", versions 3 to 5
+ * FORMAT   HDF5 spec: IV.A.2.i "The Data Layout Message", versions 1 to 5
+ *   versions 1 and 2: version 1 | rank 1 (chunked: + 1) | class 1 | 5 reserved | address 8 unless
+ *                     compact | sizes 4 each | compact: size 4 | data
  *   version 1 | class 1: 0 compact, 1 contiguous, 2 chunked, 3 virtual
  *   compact:    size 2 | data
  *   contiguous: address 8 | size 8
+ *   virtual:    global heap collection 8 | object in it 4
  *   chunked, version 3: rank+1 1 | address of a version 1 B-tree 8 | chunk sizes 4 each, last the
  *                       element size
  *   chunked, version 4: flags 1 | rank+1 1 | width 1 | chunk sizes of that width, last the element
@@ -28,7 +31,7 @@
 
 #include "h5_msg.h"
 
-enum { CLASS_VIRTUAL = 3, FLAG_RAW_EDGES = 1, FLAG_SINGLE_FILTERED = 2 };
+enum { FLAG_RAW_EDGES = 1, FLAG_SINGLE_FILTERED = 2 };
 
 /* rank+1 chunk sizes of `width` bytes each; all but the last are dimensions of the chunk. */
 static int parse_chunk_sizes(h5_object *o, const h5_msg *m, h5_cur *c, unsigned width,
@@ -100,6 +103,31 @@ static int parse_chunked_v4(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
     return H5_OK;
 }
 
+/* Versions 1 and 2: rank first, here the message's second byte. A contiguous dataset has its sizes,
+** which the dataspace has as well; how many bytes it has follows from them. */
+static int parse_old(h5_object *o, const h5_msg *m, h5_cur *c, unsigned rank, h5_error *err)
+{
+    unsigned cls = h5_cur_u8(c);
+    h5_cur_take(c, 5);
+    if (!c->bad && cls > H5_LAYOUT_CHUNKED)
+        return h5_fail(err, H5_FORMAT, m->addr, "data layout message: class %u", cls);
+    o->info.layout = (int)cls;
+    o->layout.dimensions = rank;
+    if (cls != H5_LAYOUT_COMPACT)
+        o->info.addr = h5_cur_u64(c);
+    if (cls == H5_LAYOUT_CHUNKED) {
+        o->layout.index = H5_INDEX_BTREE1;
+        return parse_chunk_sizes(o, m, c, 4, err);
+    }
+    h5_cur_take(c, 4 * (size_t)rank);
+    if (cls == H5_LAYOUT_COMPACT) {
+        o->layout.compact_bytes = h5_cur_u32(c);
+        o->layout.compact = h5_cur_take(c, o->layout.compact_bytes);
+        o->info.size = o->layout.compact_bytes;
+    }
+    return c->bad ? h5_msg_short(m, "data layout", err) : H5_OK;
+}
+
 int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
@@ -107,15 +135,17 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
     o->info.addr = H5_UNDEF;
     if (!c.bad && (version < 1 || version > 5))
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: version %u", version);
-    if (version == 1 || version == 2)
-        return h5_object_refuse(o, m->addr, "data layout version %s", version == 1 ? "1" : "2");
-    if (!c.bad && cls > CLASS_VIRTUAL)
+    o->layout.version = (uint8_t)version;
+    if (version < 3)
+        return parse_old(o, m, &c, cls, err);
+    if (!c.bad && cls > H5_LAYOUT_VIRTUAL)
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: class %u", cls);
-    if (cls == CLASS_VIRTUAL)
-        return h5_object_refuse(o, m->addr, "%s dataset", "virtual");
     o->info.layout = (int)cls;
     o->layout.wide_sizes = version == 5;
-    if (cls == H5_LAYOUT_COMPACT) {
+    if (cls == H5_LAYOUT_VIRTUAL) {
+        o->layout.heap = h5_cur_u64(&c);
+        o->layout.heap_index = h5_cur_u32(&c);
+    } else if (cls == H5_LAYOUT_COMPACT) {
         o->layout.compact_bytes = h5_cur_u16(&c);
         o->layout.compact = h5_cur_take(&c, o->layout.compact_bytes);
         o->info.size = o->layout.compact_bytes;

@@ -8,7 +8,7 @@
  *   A maximum of all ones means unlimited. Permutations (version 1, flag bit 1) were never written
  *     by any library.
  *
- * ERRORS   H5_FORMAT; H5_UNSUPPORTED null dataspace; H5_LIMIT more elements than 64 bits count
+ * ERRORS   H5_FORMAT; H5_LIMIT more elements than 64 bits count
  * TESTS    t_h5_msg.c
  *
  * SPDX-License-Identifier: MIT
@@ -44,8 +44,8 @@ static int parse_sizes(h5_cur *c, uint64_t addr, int rank, int has_max, uint64_t
     return H5_OK;
 }
 
-int h5_space_parse(h5_cur *c, uint64_t addr, int *rank, uint64_t *dims, uint64_t *maxdims,
-                   uint64_t *nelem, h5_error *err)
+int h5_space_parse(h5_cur *c, uint64_t addr, int *space, int *rank, uint64_t *dims,
+                   uint64_t *maxdims, uint64_t *nelem, h5_error *err)
 {
     unsigned version = h5_cur_u8(c), r = h5_cur_u8(c), flags = h5_cur_u8(c), kind = h5_cur_u8(c);
     if (version == 1)
@@ -60,24 +60,22 @@ int h5_space_parse(h5_cur *c, uint64_t addr, int *rank, uint64_t *dims, uint64_t
         return h5_fail(err, H5_FORMAT, addr, "dataspace: flags %02x", flags);
     if (version == 1 && flags & 2)
         return h5_fail(err, H5_UNSUPPORTED, addr, "dataspace with permuted dimensions");
-    if (version == 2 && kind == 2)
-        return h5_fail(err, H5_UNSUPPORTED, addr, "null dataspace");
-    if (version == 2 && (kind > 2 || (kind == 0) != (r == 0)))
+    if (version == 2 && (kind > 2 || (kind == H5_SPACE_SIMPLE) != (r != 0)))
         return h5_fail(err, H5_FORMAT, addr, "dataspace: type %u of rank %u", kind, r);
     *rank = (int)r;
+    *space = version == 2 ? (int)kind : r ? H5_SPACE_SIMPLE : H5_SPACE_SCALAR;
+    *nelem = 0;
+    if (*space == H5_SPACE_NULL)
+        return H5_OK;
     return parse_sizes(c, addr, (int)r, flags & 1, dims, maxdims, nelem, err);
 }
 
 int h5_msg_space_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
-    h5_error local = {0};
     uint64_t nelem;
-    int rc = h5_space_parse(&c, m->addr, &o->info.rank, o->info.dims, o->info.maxdims, &nelem,
-                            &local);
-    if (rc == H5_UNSUPPORTED)
-        return h5_object_refuse(o, m->addr, "%s", local.text);
-    return rc == H5_OK ? H5_OK : h5_fail(err, rc, local.offset, "%s", local.text);
+    return h5_space_parse(&c, m->addr, &o->info.space, &o->info.rank, o->info.dims, o->info.maxdims,
+                          &nelem, err);
 }
 
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims)

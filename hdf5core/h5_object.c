@@ -1,5 +1,5 @@
 /*
- * h5_object.c - opening groups and datasets, looking members and attributes up
+ * h5_object.c - opening groups, datasets and committed types, looking members and attributes up
  *
  * A header's messages are decoded one by one; then what must hold between them is checked once,
  * here: the chunk has the rank of the dataspace and the element size of the datatype, the fill
@@ -43,7 +43,7 @@ static int check_chunked(h5_object *o, h5_error *err)
 static int check_dataset(h5_file *f, h5_object *o, h5_error *err)
 {
     h5_dataset_info *d = &o->info;
-    uint64_t bytes = d->type.size;
+    uint64_t bytes = d->space == H5_SPACE_NULL ? 0 : d->type.size;
     for (int i = 0; i < d->rank; i++) {
         if (d->dims[i] == 0) {
             bytes = 0;
@@ -60,8 +60,11 @@ static int check_dataset(h5_file *f, h5_object *o, h5_error *err)
         memcpy(d->fill, o->fill, o->fill_bytes);
     if (d->layout == H5_LAYOUT_CHUNKED)
         return check_chunked(o, err);
-    if (d->layout == H5_LAYOUT_CONTIGUOUS && d->addr == H5_UNDEF)
+    if (d->layout == H5_LAYOUT_VIRTUAL || d->nexternal > 0 || bytes == 0 ||
+        (d->layout == H5_LAYOUT_CONTIGUOUS && d->addr == H5_UNDEF))
         return H5_OK;
+    if (o->layout.version < 3 && d->layout == H5_LAYOUT_CONTIGUOUS)
+        d->size = bytes;
     if (d->size < bytes)
         return h5_fail(err, H5_FORMAT, o->oh.addr,
                        "dataset: %" PRIu64 " bytes stored, %" PRIu64 " needed", d->size, bytes);
@@ -81,14 +84,21 @@ static int settle_kind(h5_file *f, h5_object *o, h5_error *err)
         o->kind = H5_KIND_DATASET;
         if (!seen(o, H5_MSG_LAYOUT))
             return h5_fail(err, H5_FORMAT, o->oh.addr, "dataset: no data layout message");
+        H5_TRY(h5_dense_load(o, err));
         return o->refuse.code == H5_OK ? check_dataset(f, o, err) : H5_OK;
     }
-    if (seen(o, H5_MSG_LINK_INFO)) {
+    if (seen(o, H5_MSG_LINK_INFO) || seen(o, H5_MSG_SYMBOL_TABLE)) {
         o->kind = H5_KIND_GROUP;
-        return H5_OK;
+        if (seen(o, H5_MSG_SYMBOL_TABLE))
+            H5_TRY(h5_symtab_load(o, err));
+        return h5_dense_load(o, err);
     }
-    if (seen(o, H5_MSG_TYPE))
-        return h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "committed datatype");
+    if (seen(o, H5_MSG_TYPE)) {
+        o->kind = H5_KIND_TYPE;
+        o->info.type.committed = 1;
+        o->info.type.committed_addr = o->oh.addr;
+        return h5_dense_load(o, err);
+    }
     return h5_fail(err, H5_FORMAT, o->oh.addr, "object header: neither a group nor a dataset");
 }
 
@@ -99,6 +109,8 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
     if (!o)
         return h5_fail_nomem(err, "an object");
     h5_error_clear(&o->refuse);
+    o->f = f;
+    o->links.heap = o->attrs.heap = H5_UNDEF;
     int rc = h5_ohdr_read(f, addr, &o->oh, err);
     for (size_t i = 0; rc == H5_OK && i < o->oh.nmsg; i++)
         rc = h5_msg_decode(o, &o->oh.msg[i], err);
@@ -112,43 +124,92 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
     return H5_OK;
 }
 
-/* The member whose name is the n bytes at name; H5_NOTFOUND names the path up to it. */
-static int find_member(const h5_object *o, const char *path, const char *name, size_t n,
-                       uint64_t *addr, h5_error *err)
+/* A path on its way through the groups: `at` is where the next name starts, before it stands what
+** leads to the group that is open. */
+typedef struct route {
+    char *path;
+    size_t at;
+    int soft; /* links followed */
+} route;
+
+/* Puts the target of a soft link in place of the name of n bytes. A relative one counts from the
+** group that holds the link. */
+static int follow(route *r, const char *target, size_t n, h5_error *err)
 {
-    int upto = (int)(name - path + (ptrdiff_t)n);
+    size_t keep = *target == '/' ? 0 : r->at, len = strlen(target),
+           rest = strlen(r->path + r->at + n);
+    if (++r->soft > H5_SOFT_LINKS_MAX)
+        return h5_fail(err, H5_LIMIT, H5_UNDEF,
+                       "%.80s: more than H5_SOFT_LINKS_MAX = %d soft links", r->path,
+                       H5_SOFT_LINKS_MAX);
+    char *to = h5_malloc(keep + len + rest + 1);
+    if (!to)
+        return h5_fail_nomem(err, "a path");
+    memcpy(to, r->path, keep);
+    memcpy(to + keep, target, len);
+    memcpy(to + keep + len, r->path + r->at + n, rest + 1);
+    h5_free(r->path);
+    r->path = to;
+    r->at = 0; // from the root again: what is kept may be in front of the target
+    return H5_OK;
+}
+
+/* The member of o whose name is the n bytes at r->at. *addr H5_UNDEF: the route has changed. */
+static int find_member(const h5_object *o, route *r, size_t n, uint64_t *addr, h5_error *err)
+{
+    const char *name = r->path + r->at;
+    int upto = (int)(r->at + n > 200 ? 200 : r->at + n);
+    *addr = H5_UNDEF;
     for (size_t i = 0; i < o->nlink; i++) {
         if (strncmp(o->link[i].name, name, n) != 0 || o->link[i].name[n] != 0)
             continue;
-        if (o->link[i].addr == H5_UNDEF)
-            return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF,
-                           "%.*s: soft, external or user-defined link", upto, path);
         *addr = o->link[i].addr;
-        return H5_OK;
+        if (*addr != H5_UNDEF)
+            return H5_OK;
+        if (o->link_info[i].kind == H5_LINK_SOFT)
+            return follow(r, o->link_info[i].path, n, err);
+        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "%.*s: external or user-defined link", upto,
+                       r->path);
     }
-    return h5_fail(err, H5_NOTFOUND, H5_UNDEF, "%.*s: no such member", upto, path);
+    return h5_fail(err, H5_NOTFOUND, H5_UNDEF, "%.*s: no such member", upto, r->path);
+}
+
+/* Walks the route from the root; *out the object at its end. */
+static int walk_route(h5_file *f, route *r, h5_object **out, h5_error *err)
+{
+    h5_object *o;
+    *out = NULL;
+    H5_TRY(h5_object_open(f, f->root, &o, err));
+    for (;;) {
+        r->at += strspn(r->path + r->at, "/");
+        size_t n = strcspn(r->path + r->at, "/");
+        uint64_t addr = f->root;
+        if (n == 0)
+            break;
+        if (n == 1 && r->path[r->at] == '.') {
+            r->at++;
+            continue;
+        }
+        int rc = find_member(o, r, n, &addr, err);
+        h5_object_close(o);
+        H5_TRY(rc);
+        r->at += addr == H5_UNDEF ? 0 : n;
+        H5_TRY(h5_object_open(f, addr == H5_UNDEF ? f->root : addr, &o, err));
+    }
+    *out = o;
+    return H5_OK;
 }
 
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err)
 {
-    h5_object *o;
-    const char *p = path;
+    route r = {.path = h5_malloc(strlen(path) + 1)};
     *out = NULL;
-    H5_TRY(h5_object_open(f, f->root, &o, err));
-    for (;;) {
-        p += strspn(p, "/");
-        size_t n = strcspn(p, "/");
-        uint64_t addr = H5_UNDEF;
-        if (n == 0)
-            break;
-        int rc = find_member(o, path, p, n, &addr, err);
-        h5_object_close(o);
-        H5_TRY(rc);
-        H5_TRY(h5_object_open(f, addr, &o, err));
-        p += n;
-    }
-    *out = o;
-    return H5_OK;
+    if (!r.path)
+        return h5_fail_nomem(err, "a path");
+    memcpy(r.path, path, strlen(path) + 1);
+    int rc = walk_route(f, &r, out, err);
+    h5_free(r.path);
+    return rc;
 }
 
 void h5_object_close(h5_object *o)
@@ -158,6 +219,7 @@ void h5_object_close(h5_object *o)
     h5_ohdr_free(&o->oh);
     h5_arena_free(&o->arena);
     h5_free(o->link);
+    h5_free(o->link_info);
     h5_free(o->attr);
     h5_free(o);
 }
@@ -179,6 +241,38 @@ const h5_link *h5_object_link(const h5_object *o, const char *name)
         if (strcmp(o->link[i].name, name) == 0)
             return &o->link[i];
     return NULL;
+}
+
+const h5_link_info *h5_object_link_info(const h5_object *o, size_t i)
+{
+    return i < o->nlink ? &o->link_info[i] : NULL;
+}
+
+uint64_t h5_object_addr(const h5_object *o)
+{
+    return o->oh.addr;
+}
+
+const h5_type *h5_object_type(const h5_object *o)
+{
+    return o->kind == H5_KIND_GROUP ? NULL : &o->info.type;
+}
+
+const char *h5_layout_name(const h5_object *o)
+{
+    static const char *const names[] = {"compact", "contiguous", "chunked", "virtual"};
+    if (o->kind != H5_KIND_DATASET)
+        return "";
+    return o->info.nexternal ? "external" : names[o->info.layout];
+}
+
+const char *h5_index_name(const h5_object *o)
+{
+    static const char *const names[] = {
+        "", "single chunk", "implicit", "fixed array", "extensible array", "version 2 B-tree"};
+    if (o->kind != H5_KIND_DATASET || o->info.layout != H5_LAYOUT_CHUNKED)
+        return "";
+    return o->layout.index == H5_INDEX_BTREE1 ? "version 1 B-tree" : names[o->layout.index];
 }
 
 size_t h5_object_attrs(const h5_object *o, const h5_attr **out)

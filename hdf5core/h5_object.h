@@ -15,6 +15,11 @@
 
 #include "h5_ohdr.h"
 
+/* A group or attribute list that is kept in a heap with an index; H5_UNDEF = none. */
+typedef struct h5_dense {
+    uint64_t heap, index;
+} h5_dense;
+
 /* Chunk indexes, the specification's numbers for layout version 4. */
 enum {
     H5_INDEX_SINGLE = 1,
@@ -32,7 +37,10 @@ typedef struct h5_layout {
     uint8_t index;       /* chunked: H5_INDEX_ */
     uint8_t wide_sizes;  /* chunked: indexes hold stored sizes in 8 bytes (layout version 5) */
     uint8_t page_bits;   /* fixed array */
-    h5_chunk single;     /* single chunk, filtered: size and mask */
+    uint8_t version;
+    uint64_t heap; /* virtual: global heap collection of the mappings, and the object in it */
+    uint32_t heap_index;
+    h5_chunk single; /* single chunk, filtered: size and mask */
     int single_filtered;
     int raw_edges;          /* filters skip partly filled chunks at the edges */
     const uint8_t *compact; /* compact: the data */
@@ -41,12 +49,16 @@ typedef struct h5_layout {
 
 struct h5_object {
     int kind;
+    h5_file *f;
     h5_ohdr oh;
     h5_arena arena;
     uint32_t seen; /* bit per message id below 32 that was decoded */
 
     h5_link *link;
-    size_t nlink, link_cap;
+    h5_link_info *link_info; /* as many */
+    size_t nlink, link_cap, info_cap;
+    h5_dense links, attrs;
+    uint64_t symbols, symbol_heap; /* symbol-table group: B-tree and local heap */
     h5_attr *attr;
     size_t nattr, attr_cap;
 
@@ -59,5 +71,14 @@ struct h5_object {
 
 /* Notes the first reason why the values cannot be read; the object itself stays good. */
 int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *feature);
+
+/* Adds a link; name and what info points to must live as long as the object. */
+int h5_object_add_link(h5_object *o, const char *name, uint64_t addr, const h5_link_info *info,
+                       h5_error *err);
+
+/* Adds the members of a symbol-table group. */
+int h5_symtab_load(h5_object *o, h5_error *err);
+/* Adds what the heaps of o->links and o->attrs hold. */
+int h5_dense_load(h5_object *o, h5_error *err);
 
 #endif

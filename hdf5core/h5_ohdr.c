@@ -1,5 +1,5 @@
 /*
- * h5_ohdr.c - version 2 object headers, read and written
+ * h5_ohdr.c - object headers, read in versions 1 and 2 and written in version 2
  *
  * A header is a chain of blocks full of messages. Reading collects all blocks first and gives the
  * messages as one array; what they mean is the business of their rows (h5_msg.c). Writing makes one
@@ -19,8 +19,15 @@
  *   ..  messages, gap                       2   creation order (flag 2)
  *   4   lookup3                             ..  body
  *   A gap is shorter than the start of a message and is ignored.
+ *          IV.A.1.a "Version 1 Data Object Header Prefix"
+ *   first block                             continuation block: messages only
+ *   1   version 1, 1 reserved               message
+ *   2   number of messages                  2   id
+ *   4   reference count                     2   size of the body, a multiple of 8
+ *   4   size of messages, 4 of padding      1   flags, 3 reserved
+ *   ..  messages                            ..  body
  *
- * ERRORS   H5_FORMAT; H5_UNSUPPORTED version 1 headers; H5_LIMIT H5_OHDR_BLOCKS_MAX
+ * ERRORS   H5_FORMAT; H5_LIMIT H5_OHDR_BLOCKS_MAX
  * TESTS    t_h5_ohdr.c
  *
  * SPDX-License-Identifier: MIT
@@ -41,7 +48,9 @@ enum {
 
 /* The fixed start of a header, and what follows from its flags. */
 typedef struct prefix {
+    int version;
     unsigned msg_head; /* bytes before the body of a message */
+    unsigned sum;      /* bytes of a checksum at the end of a block */
     size_t bytes;      /* of the prefix itself */
     uint64_t size;     /* messages and gap */
 } prefix;
@@ -49,9 +58,19 @@ typedef struct prefix {
 static int parse_prefix(const uint8_t *p, size_t n, uint64_t addr, prefix *out, h5_error *err)
 {
     h5_cur c = h5_cur_on(p, n);
+    out->version = 2;
+    out->sum = 4;
     if (!h5_cur_sig(&c, "OHDR")) {
-        if (n >= 4 && p[0] == 1 && p[1] == 0)
-            return h5_fail(err, H5_UNSUPPORTED, addr, "object header version 1");
+        c = h5_cur_on(p, n);
+        out->version = h5_cur_u8(&c);
+        h5_cur_take(&c, 7);
+        out->size = h5_cur_u32(&c);
+        h5_cur_take(&c, 4);
+        out->msg_head = 8;
+        out->bytes = 16;
+        out->sum = 0;
+        if (!c.bad && out->version == 1)
+            return H5_OK;
         return h5_fail(err, H5_FORMAT, addr, "object header: no signature at %" PRIu64, addr);
     }
     unsigned version = h5_cur_u8(&c), flags = h5_cur_u8(&c);
@@ -90,7 +109,7 @@ static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, uint8_t **block, h5
     uint64_t n = f->eof - addr < H5_OHDR_FIRST_READ ? f->eof - addr : H5_OHDR_FIRST_READ;
     H5_TRY(h5_file_load(f, addr, n, "object header", block, err));
     int rc = parse_prefix(*block, (size_t)n, addr, pre, err);
-    if (rc == H5_OK && (!h5_add_fits(pre->size, pre->bytes + 4, &whole)))
+    if (rc == H5_OK && (!h5_add_fits(pre->size, pre->bytes + pre->sum, &whole)))
         rc = h5_fail(err, H5_FORMAT, addr, "object header: size %" PRIu64, pre->size);
     if (rc == H5_OK)
         rc = h5_file_inside(f, addr, whole, "object header", err);
@@ -98,7 +117,7 @@ static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, uint8_t **block, h5
         h5_free(*block);
         rc = h5_file_load(f, addr, whole, "object header", block, err);
     }
-    if (rc == H5_OK)
+    if (rc == H5_OK && pre->sum)
         rc = h5_sum_check(*block, (size_t)whole, "object header", addr, err);
     if (rc != H5_OK) {
         h5_free(*block);
@@ -116,16 +135,16 @@ static int add_message(h5_ohdr *oh, const h5_msg *m, h5_error *err)
 }
 
 /* Splits the n bytes at p (in the file at addr) into messages. */
-static int split(h5_ohdr *oh, const uint8_t *p, size_t n, uint64_t addr, unsigned msg_head,
+static int split(h5_ohdr *oh, const uint8_t *p, size_t n, uint64_t addr, const prefix *pre,
                  h5_error *err)
 {
     h5_cur c = h5_cur_on(p, n);
-    while (c.left >= msg_head) {
-        h5_msg m;
-        m.id = h5_cur_u8(&c);
+    while (c.left >= pre->msg_head) {
+        h5_msg m = {0};
+        m.id = pre->version == 1 ? h5_cur_u16(&c) : h5_cur_u8(&c);
         m.size = h5_cur_u16(&c);
         m.flags = h5_cur_u8(&c);
-        h5_cur_take(&c, msg_head - 4);
+        h5_cur_take(&c, pre->version == 1 ? 3 : pre->msg_head - 4);
         m.addr = addr + (n - c.left);
         m.body = h5_cur_take(&c, m.size);
         if (c.bad)
@@ -140,13 +159,13 @@ static int split(h5_ohdr *oh, const uint8_t *p, size_t n, uint64_t addr, unsigne
 /* Reads the block that the continuation message m names. *left is what the blocks of one header may
 ** still hold: they are distinct parts of the file, so together they are no longer than it; a chain
 ** that runs in a circle uses that up. */
-static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, unsigned msg_head, uint64_t *left,
+static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, const prefix *pre, uint64_t *left,
                        h5_error *err)
 {
     h5_cur c = h5_cur_on(m.body, m.size);
     uint64_t addr = h5_cur_u64(&c), n = h5_cur_u64(&c);
     uint8_t *block;
-    if (c.bad || n < 8)
+    if (c.bad || n < 2 * pre->sum)
         return h5_fail(err, H5_FORMAT, m.addr, "continuation message: %u bytes, block of %" PRIu64,
                        m.size, n);
     if (oh->nblock >= H5_OHDR_BLOCKS_MAX)
@@ -159,10 +178,12 @@ static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, unsigned msg_head, uin
     *left -= n;
     H5_TRY(h5_file_load(f, addr, n, "continuation block", &block, err));
     H5_TRY(keep_block(oh, block, err));
+    if (pre->version == 1)
+        return split(oh, block, (size_t)n, addr, pre, err);
     if (memcmp(block, "OCHK", 4) != 0)
         return h5_fail(err, H5_FORMAT, addr, "continuation block: no signature at %" PRIu64, addr);
     H5_TRY(h5_sum_check(block, (size_t)n, "continuation block", addr, err));
-    return split(oh, block + 4, (size_t)n - 8, addr + 4, msg_head, err);
+    return split(oh, block + 4, (size_t)n - 8, addr + 4, pre, err);
 }
 
 static int read_blocks(h5_file *f, h5_ohdr *oh, h5_error *err)
@@ -173,12 +194,12 @@ static int read_blocks(h5_file *f, h5_ohdr *oh, h5_error *err)
     size_t kept = 0;
     H5_TRY(first_block(f, oh, &pre, &block, err));
     H5_TRY(keep_block(oh, block, err));
-    H5_TRY(split(oh, block + pre.bytes, (size_t)pre.size, oh->addr + pre.bytes, pre.msg_head, err));
+    H5_TRY(split(oh, block + pre.bytes, (size_t)pre.size, oh->addr + pre.bytes, &pre, err));
     // Continuations add to the end of the array while it is walked; they themselves are dropped
     // from it.
     for (size_t i = 0; i < oh->nmsg; i++) {
         if (oh->msg[i].id == H5_MSG_CONTINUATION)
-            H5_TRY(continue_at(f, oh, oh->msg[i], pre.msg_head, &left, err));
+            H5_TRY(continue_at(f, oh, oh->msg[i], &pre, &left, err));
         else
             oh->msg[kept++] = oh->msg[i];
     }

@@ -16,9 +16,10 @@ enum { H5_MSG_CONSTANT = 0x01, H5_MSG_SHARED = 0x02, H5_MSG_FAIL_IF_UNKNOWN = 0x
 typedef struct h5_msg {
     uint16_t id;
     uint8_t flags; /* H5_MSG_ */
-    uint16_t size;
+    uint32_t size;
     const uint8_t *body;
-    uint64_t addr; /* of the body in the file */
+    uint64_t addr;        /* of the body in the file */
+    uint64_t shared_from; /* header that a shared message was taken from, else 0 */
 } h5_msg;
 
 typedef struct h5_ohdr {

@@ -1,8 +1,26 @@
 /*
  * h5_superblock.c - the 48 bytes at the start of a file that say where everything else is
  *
- * FORMAT   HDF5 spec: II.A "Format Signature and Superblock", versions 2 and 3 (they differ in the
- *          meaning of the flags)
+ * The superblock stands at offset 0, or after a user block at 512, 1024, 2048, ...; all addresses of
+ * the file count from there, whatever its base address says (a user block may have been put before
+ * a finished file).
+ *
+ * FORMAT   HDF5 spec: II.A "Format Signature and Superblock"
+ *   versions 0 and 1
+ *   0       8     signature "\211HDF\r\n\032\n"
+ *   8       1     version
+ *   9       4     versions of other structures
+ *   13      1     size of offsets, 8
+ *   14      1     size of lengths, 8
+ *   16      8     B-tree parameters 2+2, flags 4
+ *   24      4     version 1 only: B-tree parameter 2, reserved 2
+ *   ..      8     base address
+ *   ..      8     free space, unused
+ *   ..      8     end-of-file address
+ *   ..      8     driver information block, undefined = none
+ *   ..      40    symbol table entry of the root group: name 8, header 8, cache 24
+ *
+ *   versions 2 and 3 (they differ in the meaning of the flags)
  *   offset  size  field
  *   0       8     signature "\211HDF\r\n\032\n"
  *   8       1     version, 2 or 3
@@ -17,8 +35,8 @@
  *   36      8     address of the root group's object header
  *   44      4     lookup3 of the 44 bytes before
  *
- * ERRORS   H5_FORMAT no signature, bad checksum, root outside; H5_UNSUPPORTED versions 0 and 1,
- *          other sizes, user blocks
+ * ERRORS   H5_FORMAT no signature, bad checksum, root outside; H5_UNSUPPORTED other sizes of
+ *          offsets and lengths
  * TESTS    t_h5_superblock.c
  *
  * SPDX-License-Identifier: MIT
@@ -43,6 +61,19 @@ void h5_superblock_pack(uint64_t root, uint64_t eof, uint8_t out[H5_SUPERBLOCK_B
     h5_set32(out + 44, h5_lookup3(out, 44, 0));
 }
 
+/* The end of file counts from the base address from here on. */
+static int check_ends(h5_superblock *s, uint64_t least, h5_error *err)
+{
+    if (s->eof < s->base || s->eof - s->base < least)
+        return h5_fail(err, H5_FORMAT, 28, "superblock: end of file %" PRIu64 " lies inside it",
+                       s->eof);
+    s->eof -= s->base;
+    if (s->root >= s->eof)
+        return h5_fail(err, H5_FORMAT, 36,
+                       "superblock: root at %" PRIu64 ", end of file at %" PRIu64, s->root, s->eof);
+    return H5_OK;
+}
+
 int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err)
 {
     h5_cur c = h5_cur_on(in, H5_SUPERBLOCK_BYTES);
@@ -62,20 +93,43 @@ int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *ou
         return h5_fail(err, H5_UNSUPPORTED, 9, "superblock: offsets of %u and lengths of %u bytes",
                        offsets, lengths);
     s.flags = h5_cur_u8(&c);
-    uint64_t base = h5_cur_u64(&c);
-    if (base != 0)
-        return h5_fail(err, H5_UNSUPPORTED, 12, "superblock: base address %" PRIu64, base);
+    s.base = h5_cur_u64(&c);
+    s.driver = H5_UNDEF;
     s.extension = h5_cur_u64(&c);
     s.eof = h5_cur_u64(&c);
     s.root = h5_cur_u64(&c);
-    if (s.eof < H5_SUPERBLOCK_BYTES)
-        return h5_fail(err, H5_FORMAT, 28, "superblock: end of file %" PRIu64 " lies inside it",
-                       s.eof);
-    if (s.root >= s.eof)
-        return h5_fail(err, H5_FORMAT, 36,
-                       "superblock: root at %" PRIu64 ", end of file at %" PRIu64, s.root, s.eof);
+    H5_TRY(check_ends(&s, H5_SUPERBLOCK_BYTES, err));
     *out = s;
     return H5_OK;
+}
+
+int h5_superblock_parse_old(const uint8_t in[H5_SUPERBLOCK_OLD_BYTES], h5_superblock *out,
+                            h5_error *err)
+{
+    h5_cur c = h5_cur_on(in, H5_SUPERBLOCK_OLD_BYTES);
+    h5_superblock s = {.extension = H5_UNDEF};
+    h5_cur_take(&c, sizeof signature);
+    s.version = h5_cur_u8(&c);
+    h5_cur_take(&c, 4);
+    unsigned offsets = h5_cur_u8(&c), lengths = h5_cur_u8(&c);
+    if (offsets != 8 || lengths != 8)
+        return h5_fail(err, H5_UNSUPPORTED, 13, "superblock: offsets of %u and lengths of %u bytes",
+                       offsets, lengths);
+    h5_cur_take(&c, s.version == 1 ? 13 : 9);
+    s.base = h5_cur_u64(&c);
+    h5_cur_u64(&c);
+    s.eof = h5_cur_u64(&c);
+    s.driver = h5_cur_u64(&c);
+    h5_cur_u64(&c);
+    s.root = h5_cur_u64(&c);
+    H5_TRY(check_ends(&s, 56, err));
+    *out = s;
+    return H5_OK;
+}
+
+int h5_superblock_is(const uint8_t *in)
+{
+    return memcmp(in, signature, sizeof signature) == 0;
 }
 
 int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, uint64_t *eof,
@@ -84,6 +138,8 @@ int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, 
     h5_superblock s;
     *root = *eof = 0;
     H5_TRY(h5_superblock_parse(in, &s, err));
+    if (s.base != 0)
+        return h5_fail(err, H5_UNSUPPORTED, 12, "superblock: base address %" PRIu64, s.base);
     *root = s.root;
     *eof = s.eof;
     return H5_OK;

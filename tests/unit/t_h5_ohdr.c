@@ -286,7 +286,9 @@ static void bad_headers(void **state)
         const char *text;
     } cases[] = {
         {"OHDX\2\0\0", 7, H5_FORMAT, "no signature"},
-        {"\1\0\1\0", 4, H5_UNSUPPORTED, "object header version 1"},
+        {"\1\0\1\0", 4, H5_FORMAT, "no signature"},
+        {"\1\0\0\0\1\0\0\0\10\0\0\0\0\0\0\0", 16, H5_FORMAT, "beyond the end"},
+        {"\1\0\1\0\1\0\0\0\10\0\0\0\0\0\0\0\1\0\1\0\0\0\0\0", 24, H5_FORMAT, "run over the block"},
         {"OHDR\1\0\0", 7, H5_FORMAT, "version 1"},
         {"OHDR\2\100\0", 7, H5_FORMAT, "flags 40"},
         {"OHDR\2\0\377", 7, H5_FORMAT, "beyond the end"},
@@ -361,7 +363,7 @@ static void extensions(void **state)
         const char *text; /* NULL: harmless */
     } cases[] = {{0x13, NULL},
                  {0x17, NULL},
-                 {0x0F, NULL},
+                 {0x16, NULL},
                  {0x14, "multi-file driver"},
                  {0x18, "cache image"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,0 +1,345 @@
+/*
+ * h5_fheap.c - fractal heaps: links, attributes and shared messages of large numbers
+ *
+ * The heap is one long space of bytes cut into blocks by a "doubling table": rows of `width` blocks,
+ * the first two of the starting size, each further row of twice the bytes of the one before. Blocks
+ * up to the largest direct size hold objects, larger ones are tables of the same kind.
+ *
+ * FORMAT   HDF5 spec: III.G "Fractal Heap"
+ *   header:   "FRHP" | version 0 | id bytes 2 | filter bytes 2 | flags 1 (bit 1: direct blocks have
+ *             checksums) | largest managed object 4 | next huge id 8 | huge objects' B-tree 8 | 9
+ *             numbers of 8 | width 2 | starting bytes 8 | largest direct bytes 8 | bits of the space 2 |
+ *             2 | root block 8 | rows of the root 2 | filtered: root bytes 8, mask 4, pipeline |
+ *             lookup3
+ *   indirect: "FHIB" | version 0 | header 8 | place in the space | direct blocks: address 8, where
+ *             filtered bytes 8 and mask 4 | indirect blocks: address 8 | lookup3
+ *   direct:   "FHDB" | version 0 | header 8 | place in the space | lookup3 (flag) | objects; they
+ *             are placed from the start of the block. The checksum is made with its bytes as 0.
+ *   id:       0  bits 4-5: 0 managed: place | length; 1 huge: direct address 8 | bytes 8 where that
+ *             fits into an id, else a number in the B-tree; 2 tiny: length - 1 in the low bits
+ *
+ * ERRORS   H5_FORMAT; H5_UNSUPPORTED huge objects through filters
+ * TESTS    test_h5core_corpus.py
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <inttypes.h>
+
+#include "h5_btree2.h"
+#include "h5_fheap.h"
+#include "h5_filter.h"
+#include "h5_msg.h"
+#include "h5_sum.h"
+
+enum { HEAD_BYTES = 146, BLOCK_HEAD = 13, FLAG_SUMS = 2, HUGE_PLAIN = 1 };
+
+static unsigned bits_of(uint64_t v)
+{
+    unsigned n = 0;
+    while (n < 63 && v >> (n + 1))
+        n++;
+    return n;
+}
+
+/* Bytes of the numbers up to v. */
+static unsigned width_of(uint64_t v)
+{
+    return bits_of(v) / 8 + 1;
+}
+
+static int power_of_two(uint64_t v)
+{
+    return v != 0 && (v & (v - 1)) == 0;
+}
+
+static int parse_fixed(h5_fheap *h, h5_cur *c, unsigned *filter_bytes, h5_error *err)
+{
+    h5_cur_take(c, 4);
+    unsigned version = h5_cur_u8(c);
+    h->id_bytes = h5_cur_u16(c);
+    *filter_bytes = h5_cur_u16(c);
+    h->flags = h5_cur_u8(c);
+    h->max_managed = h5_cur_u32(c);
+    h5_cur_u64(c);
+    h->huge_index = h5_cur_u64(c);
+    h5_cur_take(c, 10 * 8);
+    h->width = h5_cur_u16(c);
+    h->start = h5_cur_u64(c);
+    h->max_direct = h5_cur_u64(c);
+    unsigned space_bits = h5_cur_u16(c);
+    h5_cur_u16(c);
+    h->root = h5_cur_u64(c);
+    h->rows = h5_cur_u16(c);
+    if (version != 0 || h->width == 0 || !power_of_two(h->width) || !power_of_two(h->start) ||
+        !power_of_two(h->max_direct) || h->start > h->max_direct || h->max_direct > UINT32_MAX ||
+        space_bits == 0 || space_bits > 64 || h->id_bytes == 0)
+        return h5_fail(err, H5_FORMAT, h->addr,
+                       "fractal heap: version %u, width %u, blocks of %" PRIu64 " to %" PRIu64,
+                       version, h->width, h->start, h->max_direct);
+    h->start_bits = bits_of(h->start);
+    h->direct_rows = bits_of(h->max_direct) - h->start_bits + 2;
+    h->offset_bytes = (space_bits + 7) / 8;
+    unsigned by_block = width_of(h->max_direct), by_object = width_of(h->max_managed);
+    h->length_bytes = by_block < by_object ? by_block : by_object;
+    if (h->rows > 64 + 1 - h->start_bits)
+        return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: %u rows", h->rows);
+    return H5_OK;
+}
+
+static int parse_filters(h5_fheap *h, h5_cur *c, unsigned n, h5_error *err)
+{
+    h5_object *o = h5_calloc(1, sizeof *o);
+    if (!o)
+        return h5_fail_nomem(err, "a fractal heap");
+    h->root_bytes = h5_cur_u64(c);
+    h->root_mask = h5_cur_u32(c);
+    h5_msg m = {.id = H5_MSG_FILTERS, .size = n, .body = c->p, .addr = h->addr};
+    int rc = h5_cur_take(c, n) ? h5_msg_filters_decode(o, &m, err)
+                               : h5_fail(err, H5_FORMAT, h->addr, "fractal heap: cut off");
+    h->pipeline = o->info.pipeline;
+    h5_arena_free(&o->arena);
+    h5_free(o);
+    return rc;
+}
+
+int h5_fheap_open(h5_fheap *h, h5_file *f, uint64_t addr, h5_error *err)
+{
+    uint8_t first[HEAD_BYTES], *p;
+    unsigned filters;
+    memset(h, 0, sizeof *h);
+    h->f = f;
+    h->addr = addr;
+    H5_TRY(h5_file_read(f, addr, first, sizeof first, "fractal heap", err));
+    if (memcmp(first, "FRHP", 4) != 0)
+        return h5_fail(err, H5_FORMAT, addr, "fractal heap: no signature at %" PRIu64, addr);
+    filters = h5_get16(first + 7);
+    size_t n = HEAD_BYTES + (filters ? 12 + filters : 0);
+    H5_TRY(h5_file_load(f, addr, n, "fractal heap", &p, err));
+    h5_cur c = h5_cur_on(p, n - 4);
+    int rc = h5_sum_check(p, n, "fractal heap", addr, err);
+    if (rc == H5_OK)
+        rc = parse_fixed(h, &c, &filters, err);
+    if (rc == H5_OK && filters)
+        rc = parse_filters(h, &c, filters, err);
+    h5_free(p);
+    return rc;
+}
+
+void h5_fheap_close(h5_fheap *h)
+{
+    h5_free(h->direct.p);
+    for (int i = 0; i < H5_FHEAP_DEPTH_MAX; i++)
+        h5_free(h->indirect[i].p);
+    memset(h, 0, sizeof *h);
+}
+
+/* Bytes of a block in a row. */
+static uint64_t row_bytes(const h5_fheap *h, unsigned row)
+{
+    return row < 2 ? h->start : h->start << (row - 1);
+}
+
+static int check_block(const h5_fheap *h, const uint8_t *p, const char *sig, uint64_t addr,
+                       uint64_t place, h5_error *err)
+{
+    h5_cur c = h5_cur_on(p, BLOCK_HEAD + h->offset_bytes);
+    int good = h5_cur_sig(&c, sig) && h5_cur_u8(&c) == 0 && h5_cur_u64(&c) == h->addr &&
+               h5_cur_uint(&c, h->offset_bytes) == place;
+    return good ? H5_OK
+                : h5_fail(err, H5_FORMAT, addr, "fractal heap: no %s block at %" PRIu64, sig, addr);
+}
+
+/* Loads the indirect block of a level, with the given rows. */
+static int load_indirect(h5_fheap *h, int level, uint64_t addr, unsigned rows, uint64_t place,
+                         h5_error *err)
+{
+    h5_fheap_block *b = &h->indirect[level];
+    uint64_t direct = rows < h->direct_rows ? rows : h->direct_rows;
+    uint64_t n = BLOCK_HEAD + h->offset_bytes + direct * h->width * (h->pipeline.n ? 20u : 8u) +
+                 (rows - direct) * h->width * 8u + 4;
+    if (b->p && b->addr == addr && b->bytes == n)
+        return H5_OK;
+    h5_free(b->p);
+    b->p = NULL;
+    H5_TRY(h5_file_load(h->f, addr, n, "fractal heap block", &b->p, err));
+    b->addr = addr;
+    b->bytes = n;
+    int rc = h5_sum_check(b->p, (size_t)n, "fractal heap block", addr, err);
+    if (rc == H5_OK)
+        rc = check_block(h, b->p, "FHIB", addr, place, err);
+    if (rc != H5_OK) {
+        h5_free(b->p);
+        b->p = NULL;
+    }
+    return rc;
+}
+
+/* Decodes a filtered direct block. */
+static int decode(h5_fheap *h, uint8_t **p, uint64_t stored, uint32_t mask, uint64_t bytes,
+                  h5_error *err)
+{
+    if (bytes > h5_pipeline_expansion(&h->pipeline, mask, stored))
+        return h5_fail(err, H5_FORMAT, h->addr,
+                       "fractal heap: block of %" PRIu64 " bytes from %" PRIu64, bytes, stored);
+    uint8_t *plain = h5_malloc((size_t)bytes);
+    if (!plain)
+        return h5_fail_nomem(err, "a fractal heap block");
+    int rc = h5_pipeline_decode(&h->pipeline, mask, *p, (size_t)stored, plain, (size_t)bytes, err);
+    h5_free(*p);
+    *p = plain;
+    return rc;
+}
+
+static int load_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stored, uint32_t mask,
+                       uint64_t place, h5_error *err)
+{
+    h5_fheap_block *b = &h->direct;
+    if (b->p && b->addr == addr && b->bytes == bytes)
+        return H5_OK;
+    h5_free(b->p);
+    b->p = NULL;
+    if (bytes < BLOCK_HEAD + h->offset_bytes + 4u)
+        return h5_fail(err, H5_FORMAT, addr, "fractal heap: block of %" PRIu64 " bytes", bytes);
+    H5_TRY(h5_file_load(h->f, addr, stored, "fractal heap block", &b->p, err));
+    b->addr = addr;
+    b->bytes = bytes;
+    int rc = h->pipeline.n ? decode(h, &b->p, stored, mask, bytes, err) : H5_OK;
+    if (rc == H5_OK && h->flags & FLAG_SUMS) {
+        uint8_t *at = b->p + BLOCK_HEAD + h->offset_bytes;
+        uint32_t want = h5_get32(at);
+        h5_set32(at, 0);
+        if (h5_lookup3(b->p, (size_t)bytes, 0) != want)
+            rc = h5_fail(err, H5_FORMAT, addr, "fractal heap block: checksum");
+    }
+    if (rc == H5_OK)
+        rc = check_block(h, b->p, "FHDB", addr, place, err);
+    if (rc != H5_OK) {
+        h5_free(b->p);
+        b->p = NULL;
+    }
+    return rc;
+}
+
+/* Finds the direct block that holds a place, and where it starts. */
+static int find_direct(h5_fheap *h, uint64_t at, uint64_t *start, h5_error *err)
+{
+    uint64_t addr = h->root, place = 0;
+    unsigned rows = h->rows;
+    *start = 0;
+    if (rows == 0)
+        return load_direct(h, addr, h->start, h->pipeline.n ? h->root_bytes : h->start,
+                           h->root_mask, 0, err);
+    for (int level = 0; level < H5_FHEAP_DEPTH_MAX; level++) {
+        H5_TRY(load_indirect(h, level, addr, rows, place, err));
+        uint64_t in = at - place, line = h->start * h->width;
+        unsigned row = in < line ? 0 : bits_of(in / line) + 1;
+        uint64_t before = row == 0 ? 0 : line << (row - 1);
+        if (row >= rows)
+            break;
+        uint64_t col = (in - before) / row_bytes(h, row), size = row_bytes(h, row);
+        uint64_t direct = rows < h->direct_rows ? rows : h->direct_rows;
+        unsigned entry = h->pipeline.n ? 20 : 8;
+        uint64_t off = row < direct
+                           ? (row * h->width + col) * entry
+                           : direct * h->width * entry + ((row - direct) * h->width + col) * 8;
+        const uint8_t *p = h->indirect[level].p + BLOCK_HEAD + h->offset_bytes + off;
+        addr = h5_get64(p);
+        place += before + col * size;
+        if (row < direct) {
+            *start = place;
+            return load_direct(h, addr, size, entry == 20 ? h5_get64(p + 8) : size,
+                               entry == 20 ? h5_get32(p + 16) : 0, place, err);
+        }
+        // The block below covers `size` bytes: as many rows as add up to that.
+        rows = bits_of(size / line) + 1;
+    }
+    return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: no block for %" PRIu64, at);
+}
+
+static int copy(h5_arena *arena, const uint8_t *p, uint64_t n, const uint8_t **out, size_t *bytes,
+                h5_error *err)
+{
+    uint8_t *to = h5_arena_alloc(arena, (size_t)n + 1);
+    if (!to)
+        return h5_fail_nomem(err, "an object of a heap");
+    memcpy(to, p, (size_t)n);
+    *out = to;
+    *bytes = (size_t)n;
+    return H5_OK;
+}
+
+typedef struct huge {
+    h5_btree2 info;
+    uint64_t id, addr, bytes;
+    int found;
+} huge;
+
+/* Records of type 1: address 8 | bytes 8 | number 8. */
+static int match_huge(void *ctx, const uint8_t *record, h5_error *err)
+{
+    huge *w = ctx;
+    if (w->info.type != HUGE_PLAIN || w->info.record_bytes != 24)
+        return h5_fail(err, H5_UNSUPPORTED, w->info.addr, "huge objects of type %u in a heap",
+                       w->info.type);
+    if (h5_get64(record + 16) == w->id) {
+        w->addr = h5_get64(record);
+        w->bytes = h5_get64(record + 8);
+        w->found = 1;
+    }
+    return H5_OK;
+}
+
+static int get_huge(h5_fheap *h, h5_cur *id, h5_arena *arena, const uint8_t **out, size_t *bytes,
+                    h5_error *err)
+{
+    huge w = {.found = 0};
+    if (h->pipeline.n)
+        return h5_fail(err, H5_UNSUPPORTED, h->addr, "filtered huge objects in a heap");
+    if (h->id_bytes >= 17) {
+        w.addr = h5_cur_u64(id);
+        w.bytes = h5_cur_u64(id);
+        w.found = 1;
+    } else {
+        w.id = h5_cur_uint(id, h->id_bytes - 1 < 8 ? h->id_bytes - 1 : 8);
+        H5_TRY(h5_btree2_each(h->f, h->huge_index, &w.info, match_huge, &w, err));
+    }
+    if (id->bad || !w.found)
+        return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: huge object %" PRIu64, w.id);
+    H5_TRY(h5_file_inside(h->f, w.addr, w.bytes, "huge object", err));
+    uint8_t *to = w.bytes < SIZE_MAX / 2 ? h5_arena_alloc(arena, (size_t)w.bytes + 1) : NULL;
+    if (!to)
+        return h5_fail_nomem(err, "an object of a heap");
+    *out = to;
+    *bytes = (size_t)w.bytes;
+    return h5_file_read(h->f, w.addr, to, (size_t)w.bytes, "huge object", err);
+}
+
+int h5_fheap_get(h5_fheap *h, const uint8_t *id, size_t n, h5_arena *arena, const uint8_t **out,
+                 size_t *bytes, h5_error *err)
+{
+    h5_cur c = h5_cur_on(id, n < h->id_bytes ? n : h->id_bytes);
+    unsigned head = h5_cur_u8(&c), kind = head >> 4 & 3;
+    uint64_t start;
+    *out = NULL;
+    *bytes = 0;
+    if (c.bad || head >> 6 != 0 || kind > 2)
+        return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: id of kind %02x", head);
+    if (kind == 1)
+        return get_huge(h, &c, arena, out, bytes, err);
+    if (kind == 2) {
+        size_t len = (head & 15) + 1;
+        if (h->id_bytes > 17)
+            len = ((size_t)(head & 15) << 8 | h5_cur_u8(&c)) + 1;
+        const uint8_t *p = h5_cur_take(&c, len);
+        return p ? copy(arena, p, len, out, bytes, err)
+                 : h5_fail(err, H5_FORMAT, h->addr, "fractal heap: tiny object of %zu bytes", len);
+    }
+    uint64_t at = h5_cur_uint(&c, h->offset_bytes), len = h5_cur_uint(&c, h->length_bytes);
+    if (c.bad || h->root == H5_UNDEF)
+        return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: id is cut off");
+    H5_TRY(find_direct(h, at, &start, err));
+    if (at - start > h->direct.bytes || len > h->direct.bytes - (at - start))
+        return h5_fail(err, H5_FORMAT, h->addr,
+                       "fractal heap: object of %" PRIu64 " bytes at %" PRIu64, len, at);
+    return copy(arena, h->direct.p + (at - start), len, out, bytes, err);
+}

@@ -1,0 +1,286 @@
+/*
+ * h5_path.c - opening a file by name, alone or with the others of its set
+ *
+ * A set is put together as one io over the ios of its files, each of which holds a range of
+ * addresses. Which kind of set it is follows from the name of the file that is opened and from what
+ * lies beside it; the driver information block only confirms it.
+ *   family: NAME<number>..., files of the size of the first one behind another. The number is the last
+ *           run of digits in the name and counts from zero.
+ *   split:  NAME-m.EXT holds the metadata from address 0, NAME-r.EXT the raw data from half of the
+ *           address space (2^63).
+ *
+ * FORMAT   HDF5 spec: II.B "File Driver Info"
+ *   version 0 | 3 reserved | bytes 4 | name 8 | family: bytes of a member 8
+ *
+ * ERRORS   H5_IO; H5_UNSUPPORTED sets of more than two parts (driver "multi")
+ * TESTS    test_h5core_corpus.py
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "h5_file.h"
+
+enum { DIGITS_MAX = 9 };
+#define SPLIT_RAW (1ull << 63)
+
+/* One io over several. */
+typedef struct set {
+    h5_io io;
+    h5_io **part;
+    uint64_t *at; /* first address of each */
+    size_t n, cap, at_cap;
+    uint64_t end;
+} set;
+
+static int set_size(h5_io *io, uint64_t *out, h5_error *err)
+{
+    (void)err;
+    *out = ((set *)io)->end;
+    return H5_OK;
+}
+
+static int set_read(h5_io *io, uint64_t off, void *buf, size_t n, h5_error *err)
+{
+    set *s = (set *)io;
+    uint8_t *to = buf;
+    for (size_t i = s->n; i-- > 0 && n > 0;) {
+        uint64_t size;
+        if (off < s->at[i])
+            continue;
+        H5_TRY(s->part[i]->size(s->part[i], &size, err));
+        uint64_t from = off - s->at[i];
+        size_t take = from >= size ? 0 : size - from < n ? (size_t)(size - from) : n;
+        if (take == 0)
+            break;
+        H5_TRY(s->part[i]->read(s->part[i], from, to, take, err));
+        to += take;
+        off += take;
+        n -= take;
+        i = s->n;
+    }
+    if (n > 0)
+        return h5_fail(err, H5_FORMAT, off, "set of files: %zu bytes at %" PRIu64 " are in none", n,
+                       off);
+    return H5_OK;
+}
+
+static int read_only(h5_error *err)
+{
+    return h5_fail(err, H5_MISUSE, H5_UNDEF, "a set of files is only read");
+}
+
+static int set_write(h5_io *io, uint64_t off, const void *buf, size_t n, h5_error *err)
+{
+    (void)io;
+    (void)off;
+    (void)buf;
+    (void)n;
+    return read_only(err);
+}
+
+static int set_sync(h5_io *io, h5_error *err)
+{
+    (void)io;
+    return read_only(err);
+}
+
+static int set_truncate(h5_io *io, uint64_t size, h5_error *err)
+{
+    (void)io;
+    (void)size;
+    return read_only(err);
+}
+
+static int set_map(h5_io *io, uint64_t off, size_t n, const void **out, h5_error *err)
+{
+    (void)io;
+    (void)off;
+    (void)n;
+    *out = NULL;
+    return read_only(err);
+}
+
+static void set_unmap(h5_io *io, const void *p, size_t n)
+{
+    (void)io;
+    (void)p;
+    (void)n;
+}
+
+static void set_close(h5_io *io)
+{
+    set *s = (set *)io;
+    for (size_t i = 0; i < s->n; i++)
+        s->part[i]->close(s->part[i]);
+    h5_free(s->part);
+    h5_free(s->at);
+    h5_free(s);
+}
+
+static set *set_new(void)
+{
+    set *s = h5_calloc(1, sizeof *s);
+    if (s)
+        s->io = (h5_io){set_size,     set_read, set_write, set_sync,
+                        set_truncate, set_map,  set_unmap, set_close};
+    return s;
+}
+
+/* Adds a file at an address; it then belongs to the set. */
+static int set_add(set *s, h5_io *part, uint64_t at, h5_error *err)
+{
+    uint64_t size;
+    int rc = part->size(part, &size, err);
+    if (rc == H5_OK && (!h5_grow((void **)&s->part, &s->cap, s->n, sizeof(h5_io *)) ||
+                        !h5_grow((void **)&s->at, &s->at_cap, s->n, sizeof *s->at)))
+        rc = h5_fail_nomem(err, "a set of files");
+    if (rc != H5_OK) {
+        part->close(part);
+        return rc;
+    }
+    s->part[s->n] = part;
+    s->at[s->n++] = at;
+    s->end = at + size > s->end ? at + size : s->end;
+    return H5_OK;
+}
+
+/* The driver of a set, 8 letters and a NUL, "" for a file of its own; *member the bytes of the first
+** of a family. */
+static int driver_of(h5_io *io, char name[9], uint64_t *member, h5_error *err)
+{
+    uint8_t head[H5_SUPERBLOCK_OLD_BYTES] = {0}, block[24];
+    h5_superblock s;
+    uint64_t size;
+    name[0] = 0;
+    *member = 0;
+    H5_TRY(io->size(io, &size, err));
+    if (size < sizeof head)
+        return H5_OK;
+    H5_TRY(io->read(io, 0, head, sizeof head, err));
+    if (!h5_superblock_is(head) || head[8] > 1 ||
+        h5_superblock_parse_old(head, &s, NULL) != H5_OK || s.driver == H5_UNDEF ||
+        s.driver > size || size - s.driver < sizeof block)
+        return H5_OK;
+    H5_TRY(io->read(io, s.driver, block, sizeof block, err));
+    h5_cur c = h5_cur_on(block + 8, 16);
+    memcpy(name, h5_cur_take(&c, 8), 8);
+    name[8] = 0;
+    *member = h5_cur_u64(&c);
+    return H5_OK;
+}
+
+/* The place of the last run of digits in the last part of a path, n its length; NULL for none. */
+static const char *last_digits(const char *path, size_t *n)
+{
+    const char *p = path + strlen(path), *stop = strrchr(path, '/');
+    while (p > path && p != stop && !(p[-1] >= '0' && p[-1] <= '9'))
+        p--;
+    for (*n = 0; p > path && p[-1] >= '0' && p[-1] <= '9'; p--)
+        ++*n;
+    return *n > 0 && *n <= DIGITS_MAX ? p : NULL;
+}
+
+/* The other files of a family, whose first is in s: those that are there under the next numbers. */
+static int add_family(set *s, const char *path, uint64_t member, h5_error *err)
+{
+    size_t width, len = strlen(path);
+    const char *digits = last_digits(path, &width);
+    if (!digits || strtoul(digits, NULL, 10) != 0 || member == 0)
+        return h5_fail(err, H5_UNSUPPORTED, 0, "%.80s: not the first file of a family", path);
+    char *name = h5_malloc(len + DIGITS_MAX + 2);
+    if (!name)
+        return h5_fail_nomem(err, "a path");
+    int rc = H5_OK;
+    for (unsigned i = 1; rc == H5_OK; i++) {
+        h5_io *part;
+        h5_error none = {0};
+        uint64_t at;
+        snprintf(name, len + DIGITS_MAX + 2, "%.*s%0*u%s", (int)(digits - path), path, (int)width,
+                 i, digits + width);
+        if (h5_io_file(name, H5_IO_READ, &part, &none) != H5_OK)
+            break;
+        if (h5_mul_fits(i, member, &at) && at < SPLIT_RAW) {
+            rc = set_add(s, part, at, err);
+        } else {
+            part->close(part);
+            rc = h5_fail(err, H5_FORMAT, 0, "family of files of %" PRIu64 " bytes", member);
+        }
+    }
+    h5_free(name);
+    return rc;
+}
+
+/* The raw data beside NAME-m.EXT. */
+static int add_split(set *s, const char *path, h5_error *err)
+{
+    const char *dot = strrchr(path, '.');
+    h5_io *part;
+    if (!dot || dot - path < 2 || dot[-1] != 'm' || dot[-2] != '-')
+        return h5_fail(err, H5_UNSUPPORTED, 0,
+                       "%.80s: a set of more than two files (driver multi), or not its metadata",
+                       path);
+    size_t len = strlen(path) + 1;
+    char *name = h5_malloc(len);
+    if (!name)
+        return h5_fail_nomem(err, "a path");
+    memcpy(name, path, len);
+    name[dot - path - 1] = 'r';
+    int rc = h5_io_file(name, H5_IO_READ, &part, err);
+    h5_free(name);
+    return rc == H5_OK ? set_add(s, part, SPLIT_RAW, err) : rc;
+}
+
+/* The io of a file, or of the set that it is the first of. */
+static int io_of(const char *path, h5_io **out, h5_error *err)
+{
+    char driver[9];
+    uint64_t member;
+    h5_io *io;
+    *out = NULL;
+    H5_TRY(h5_io_file(path, H5_IO_READ, &io, err));
+    int rc = driver_of(io, driver, &member, err);
+    int family = strcmp(driver, "NCSAfami") == 0, multi = strcmp(driver, "NCSAmult") == 0;
+    if (rc == H5_OK && (family || multi)) {
+        set *s = set_new();
+        if (!s) {
+            io->close(io);
+            return h5_fail_nomem(err, "a set of files");
+        }
+        rc = set_add(s, io, 0, err);
+        if (rc == H5_OK)
+            rc = family ? add_family(s, path, member, err) : add_split(s, path, err);
+        io = &s->io;
+    }
+    if (rc != H5_OK)
+        io->close(io);
+    else
+        *out = io;
+    return rc;
+}
+
+int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
+{
+    h5_io *io;
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    *out = NULL;
+    char *folder = h5_malloc(n + 1);
+    if (!folder)
+        return h5_fail_nomem(err, "a path");
+    memcpy(folder, path, n);
+    folder[n] = 0;
+    int rc = io_of(path, &io, err);
+    if (rc == H5_OK) {
+        rc = h5_file_open_io(io, io, out, err);
+        if (rc != H5_OK)
+            io->close(io);
+    }
+    if (rc != H5_OK) {
+        h5_free(folder);
+        return rc;
+    }
+    (*out)->folder = folder;
+    return H5_OK;
+}

@@ -1,0 +1,138 @@
+/*
+ * h5_value.c - values of single elements, as they are stored
+ *
+ * A number is taken as a string of bits, least significant first, from which fields are cut: that
+ * serves every width, byte order and layout alike. Integers of the machine and IEEE floats, which
+ * nearly all files hold, go a shorter way.
+ *
+ * TESTS    t_h5_value.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+
+#include "h5_conv.h"
+
+/* Byte i of an element, least significant first. */
+static unsigned byte_of(const h5_type *t, const uint8_t *p, uint32_t i)
+{
+    if (t->vax)
+        return p[(t->size - 2 - (i & ~1u)) + (i & 1)];
+    return p[t->big_endian ? t->size - 1 - i : i];
+}
+
+/* n <= 64 bits from bit `at`, which lie inside the element. */
+static uint64_t bits_of(const h5_type *t, const uint8_t *p, unsigned at, unsigned n)
+{
+    uint64_t v = 0;
+    for (unsigned i = 0; i < n;) {
+        unsigned in = (at + i) % 8, take = 8 - in < n - i ? 8 - in : n - i;
+        uint64_t part = byte_of(t, p, (at + i) / 8) >> in & ((1u << take) - 1);
+        v |= part << i;
+        i += take;
+    }
+    return v;
+}
+
+int h5_value_bits(const h5_type *t, const void *p, uint64_t *out)
+{
+    unsigned n = t->precision ? t->precision : 8 * t->size;
+    *out = 0;
+    if ((t->cls != H5_CLASS_INTEGER && t->cls != H5_CLASS_ENUM && t->cls != H5_CLASS_BITFIELD &&
+         t->cls != H5_CLASS_TIME) ||
+        n > 64)
+        return 0;
+    uint64_t v = bits_of(t, p, t->bit_offset, n);
+    if (t->is_signed && n < 64 && v >> (n - 1))
+        v |= UINT64_MAX << n;
+    *out = v;
+    return 1;
+}
+
+static double ieee_of(const h5_type *t, const uint8_t *p)
+{
+    uint64_t bits = bits_of(t, p, 0, 8 * t->size);
+    if (t->size == 8) {
+        double d;
+        memcpy(&d, &bits, sizeof d);
+        return d;
+    }
+    uint32_t half = (uint32_t)bits;
+    float f;
+    memcpy(&f, &half, sizeof f);
+    return f;
+}
+
+/* The top 64 bits of the mantissa and how many bits stay below them. */
+static double mantissa_of(const h5_type *t, const uint8_t *p)
+{
+    unsigned n = t->mantissa_bits, keep = n > 64 ? 64 : n;
+    uint64_t m = bits_of(t, p, t->mantissa_at + (n - keep), keep);
+    return ldexp((double)m, -(int)keep);
+}
+
+static double float_of(const h5_type *t, const uint8_t *p)
+{
+    uint64_t exponent = bits_of(t, p, t->exponent_at, t->exponent_bits);
+    uint64_t top = (1ull << t->exponent_bits) - 1;
+    double m = mantissa_of(t, p), v;
+    int e = (int)((int64_t)exponent - (int64_t)t->exponent_bias > 100000 ? 100000
+                  : (int64_t)exponent - (int64_t)t->exponent_bias < -100000
+                      ? -100000
+                      : (int64_t)exponent - (int64_t)t->exponent_bias);
+    if (exponent == top && t->exponent_bits > 1 && !t->vax) {
+        // With the leading bit stored, infinity has it set.
+        double rest = t->norm == 1 && m >= 0.5 ? m - 0.5 : m;
+        v = rest == 0 ? INFINITY : NAN;
+    } else if (t->norm == 1) {
+        v = ldexp(m, e + 1);
+    } else if (t->norm == 2 && exponent == 0) {
+        v = t->vax ? 0 : ldexp(m, e + 1);
+    } else {
+        v = ldexp(t->norm == 2 ? 1 + m : m, e);
+    }
+    return bits_of(t, p, t->sign_at, 1) ? -v : v;
+}
+
+int h5_value_real(const h5_type *t, const void *p, double *out)
+{
+    uint64_t bits;
+    *out = 0;
+    if (t->cls == H5_CLASS_FLOAT) {
+        int ieee = t->exponent_bits == 0 || // made by h5_type_number
+                   (!t->vax && t->norm == 2 &&
+                    ((t->size == 8 && t->exponent_bits == 11 && t->mantissa_bits == 52 &&
+                      t->exponent_bias == 1023 && t->exponent_at == 52 && t->mantissa_at == 0 &&
+                      t->sign_at == 63) ||
+                     (t->size == 4 && t->exponent_bits == 8 && t->mantissa_bits == 23 &&
+                      t->exponent_bias == 127 && t->exponent_at == 23 && t->mantissa_at == 0 &&
+                      t->sign_at == 31)));
+        *out = ieee ? ieee_of(t, p) : float_of(t, p);
+        return 1;
+    }
+    if (!h5_value_bits(t, p, &bits))
+        return 0;
+    int64_t i;
+    memcpy(&i, &bits, sizeof i);
+    *out = t->is_signed ? (double)i : (double)bits;
+    return 1;
+}
+
+size_t h5_value_text(const h5_type *t, const void *p)
+{
+    const char *s = p, *end = memchr(s, 0, t->size);
+    size_t n = end && t->str_pad == 0 ? (size_t)(end - s) : t->size;
+    while (t->str_pad == 1 && n > 0 && s[n - 1] == 0)
+        n--;
+    while (t->str_pad == 2 && n > 0 && s[n - 1] == ' ')
+        n--;
+    return n;
+}
+
+const char *h5_value_enum(const h5_type *t, const void *p)
+{
+    for (uint32_t i = 0; t->cls == H5_CLASS_ENUM && i < t->nmember; i++)
+        if (memcmp(t->member[i].value, p, t->size) == 0)
+            return t->member[i].name;
+    return NULL;
+}

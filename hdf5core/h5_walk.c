@@ -1,0 +1,167 @@
+/*
+ * h5_walk.c - everything under the root, once an object
+ *
+ * Objects are told apart by the address of their header; the table of addresses that were met is a
+ * hash table with the path of each. A group is entered when it is met first, so a circle of hard
+ * links ends by itself.
+ *
+ * ERRORS   H5_LIMIT H5_WALK_DEPTH_MAX; an object that does not open is an item, not a failure
+ * TESTS    t_h5_walk.c, test_h5core_corpus.py
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "h5_object.h"
+
+typedef struct met {
+    uint64_t addr;
+    const char *path; /* NULL: a free place */
+} met;
+
+typedef struct walk {
+    h5_file *f;
+    int (*visit)(void *ctx, const h5_item *item);
+    void *ctx;
+    met *table; /* cap a power of two, at most half full */
+    size_t n, cap;
+    h5_arena paths;
+    int depth;
+} walk;
+
+/* Where an address is or belongs. */
+static met *place(const walk *w, uint64_t addr)
+{
+    size_t i = (size_t)(addr * 0x9E3779B97F4A7C15u >> 20);
+    for (;; i++) {
+        met *m = &w->table[i & (w->cap - 1)];
+        if (!m->path || m->addr == addr)
+            return m;
+    }
+}
+
+static int grow(walk *w)
+{
+    walk wider = *w;
+    wider.cap = w->cap ? w->cap * 2 : 64;
+    wider.table = h5_calloc(wider.cap, sizeof *wider.table);
+    if (!wider.table)
+        return 0;
+    for (size_t i = 0; i < w->cap; i++)
+        if (w->table[i].path)
+            *place(&wider, w->table[i].addr) = w->table[i];
+    h5_free(w->table);
+    *w = wider;
+    return 1;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const h5_link *const *)a)->name, (*(const h5_link *const *)b)->name);
+}
+
+static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_info *link,
+                       h5_error *err);
+
+/* One member: a link that leads nowhere in this file, or an object. */
+static int walk_link(walk *w, const h5_link *l, const h5_link_info *info, const char *prefix,
+                     h5_error *err)
+{
+    size_t a = strlen(prefix), b = strlen(l->name);
+    a -= a == 1; // the root's path is its slash
+    char *path = h5_malloc(a + b + 2);
+    if (!path)
+        return h5_fail_nomem(err, "a path");
+    memcpy(path, prefix, a);
+    path[a] = '/';
+    memcpy(path + a + 1, l->name, b + 1);
+    int rc;
+    if (l->addr != H5_UNDEF) {
+        rc = walk_object(w, l->addr, path, info, err);
+    } else {
+        h5_item item = {.path = path, .addr = H5_UNDEF, .link = info};
+        item.kind = info->kind == H5_LINK_SOFT       ? H5_ITEM_SOFT
+                    : info->kind == H5_LINK_EXTERNAL ? H5_ITEM_EXTERNAL
+                                                     : H5_ITEM_USER;
+        rc = w->visit(w->ctx, &item);
+    }
+    h5_free(path);
+    return rc;
+}
+
+static int walk_members(walk *w, const h5_object *o, const char *path, h5_error *err)
+{
+    const h5_link *links;
+    size_t n = h5_object_links(o, &links);
+    const h5_link **order = h5_alloc_array(n, sizeof(const h5_link *));
+    if (!order)
+        return h5_fail_nomem(err, "the members of a group");
+    for (size_t i = 0; i < n; i++)
+        order[i] = &links[i];
+    if (n > 1)
+        qsort(order, n, sizeof(const h5_link *), by_name);
+    int rc = H5_OK;
+    for (size_t i = 0; rc == H5_OK && i < n; i++)
+        rc = walk_link(w, order[i], &o->link_info[order[i] - links], path, err);
+    h5_free((void *)order);
+    return rc;
+}
+
+/* Notes the address; *same the path under which it was met before, or NULL. */
+static int note(walk *w, uint64_t addr, const char *path, const char **same, h5_error *err)
+{
+    *same = NULL;
+    if (w->n * 2 >= w->cap && !grow(w))
+        return h5_fail_nomem(err, "a walk");
+    met *m = place(w, addr);
+    if (m->path) {
+        *same = m->path;
+        return H5_OK;
+    }
+    char *copy = h5_arena_alloc(&w->paths, strlen(path) + 1);
+    if (!copy)
+        return h5_fail_nomem(err, "a walk");
+    memcpy(copy, path, strlen(path) + 1);
+    m->addr = addr;
+    m->path = copy;
+    w->n++;
+    return H5_OK;
+}
+
+static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_info *link,
+                       h5_error *err)
+{
+    h5_item item = {.path = path, .addr = addr, .link = link};
+    h5_error local = {0};
+    H5_TRY(note(w, addr, path, &item.same_as, err));
+    if (item.same_as) {
+        item.kind = H5_ITEM_SAME;
+        return w->visit(w->ctx, &item);
+    }
+    int rc = w->depth >= H5_WALK_DEPTH_MAX
+                 ? h5_fail(&local, H5_LIMIT, addr, "groups deeper than H5_WALK_DEPTH_MAX = %d",
+                           H5_WALK_DEPTH_MAX)
+                 : h5_object_open(w->f, addr, &item.object, &local);
+    if (rc == H5_NOMEM)
+        return h5_fail(err, rc, local.offset, "%s", local.text);
+    if (rc != H5_OK) {
+        item.kind = H5_ITEM_ERROR;
+        item.error = &local;
+        return w->visit(w->ctx, &item);
+    }
+    item.kind = item.object->kind;
+    w->depth++;
+    rc = w->visit(w->ctx, &item);
+    if (rc == H5_OK && item.kind == H5_KIND_GROUP)
+        rc = walk_members(w, item.object, path, err);
+    w->depth--;
+    h5_object_close(item.object);
+    return rc;
+}
+
+int h5_walk(h5_file *f, int (*visit)(void *ctx, const h5_item *item), void *ctx, h5_error *err)
+{
+    walk w = {.f = f, .visit = visit, .ctx = ctx};
+    int rc = walk_object(&w, f->root, "/", NULL, err);
+    h5_free(w.table);
+    h5_arena_free(&w.paths);
+    return rc;
+}

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sql.h"
+#include "sql_value.h"
 
 sql_table *sql_fn_table(sqlite3_context *ctx, sqlite3_value *name)
 {
@@ -124,7 +125,15 @@ static void get_option(sqlite3_context *ctx, sql_table *t, const char *name)
     if (strcmp(name, "readonly") == 0) {
         sqlite3_result_text(ctx, t->readonly ? "on" : "off", -1, SQLITE_STATIC);
     } else if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) == ST_OK) {
-        sqlite3_result_text(ctx, buf, -1, SQLITE_TRANSIENT);
+        int type = st_option_type(name);
+        double v = 0;
+        if (type == ST_TEXT || sql_scan_f64(buf, strlen(buf), &v) != strlen(buf)) {
+            sqlite3_result_text(ctx, buf, -1, SQLITE_TRANSIENT);
+        } else if (type == ST_INT) {
+            sqlite3_result_int64(ctx, (sqlite3_int64)v); // at most 10^15: exact
+        } else {
+            sqlite3_result_double(ctx, v);
+        }
     } else {
         sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
     }
@@ -192,6 +201,9 @@ static const function_row functions[] = {
     {"h5mem_config", 2, DIRECT, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
+    {"hdf5_read", 2, DIRECT, sql_h5_read_fn},
+    {"hdf5_read", 3, DIRECT, sql_h5_read_fn},
+    {"hdf5_read", 4, DIRECT, sql_h5_read_fn},
 };
 
 int sql_functions_register(sql_db *d)

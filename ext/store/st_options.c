@@ -72,6 +72,15 @@ void st_options_default(st_options *o)
     o->rrf_k = 60;
 }
 
+int st_option_type(const char *name)
+{
+    int i = st_option_index(name);
+    if (i < 0 || strcmp(name, "dim") == 0) {
+        return i < 0 ? ST_TEXT : ST_INT;
+    }
+    return rows[i].kind == KIND_INT ? ST_INT : rows[i].kind == KIND_REAL ? ST_REAL : ST_TEXT;
+}
+
 static int word_index(const char *value, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -256,6 +256,8 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err);
 
 /* All option names, NULL at the end. */
 const char *const *st_option_names(void);
+/* What an option's value is: ST_INT, ST_REAL or ST_TEXT (also for a name that is none). */
+int st_option_type(const char *name);
 /* The value an option has for this connection (uncommitted changes included), as text into buf. */
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err);
 /* Checks value (ST_MISUSE names it and what is allowed; dim, metric, tokenize, storage cannot

@@ -140,7 +140,7 @@ def test_values_in_any_spelling(con):
         )
     )
     assert got == {
-        "dim": "3",
+        "dim": 3,
         "metric": "l2",
         "tokenize": "unicode61 tokenchars '-_'",
         "agent": "me, myself",

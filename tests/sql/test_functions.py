@@ -48,9 +48,9 @@ def test_tables_by_name(con, in_tmp):
         dim("aux.memory"),
         dim("odd.name 'x'"),
         dim("aux.odd.name 'x'"),
-    ) == ("2", "2", "2", "3", "4", "4")
+    ) == (2, 2, 2, 3, 4, 4)
     con.execute("CREATE VIRTUAL TABLE temp.memory USING h5mem('t.h5', dim=5)")
-    assert (dim("memory"), dim("main.memory"), dim("temp.memory")) == ("5", "2", "5")
+    assert (dim("memory"), dim("main.memory"), dim("temp.memory")) == (5, 2, 5)
     con.execute("CREATE TEMP TABLE hidden(x)")
     for name in ("nosuch", "plain", "main.plain", "nosuch.memory", "memory_state", "", "."):
         assert fails(con, "SELECT h5mem_flush(?)", name) == f"h5mem: no h5mem table named '{name}'"
@@ -72,24 +72,24 @@ def test_side_effects_are_direct_only(con):
 def test_config_joins_the_transaction(con, connect):
     default = one(con, "SELECT h5mem_config('memory', 'autoflush')")[0]
     con.execute("BEGIN")
-    assert one(con, "SELECT h5mem_config('memory', 'autoflush', 100000)") == ("100000",)
+    assert one(con, "SELECT h5mem_config('memory', 'autoflush', 100000)") == (100000,)
     con.execute("SAVEPOINT s")
     assert one(con, "SELECT h5mem_config('memory', 'agent', 'me')") == ("me",)
     con.execute("ROLLBACK TO s")
-    assert one(con, "SELECT h5mem_config('memory', 'agent'), h5mem_config('memory', 'autoflush')") == ("", "100000")
+    assert one(con, "SELECT h5mem_config('memory', 'agent'), h5mem_config('memory', 'autoflush')") == ("", 100000)
     con.execute("ROLLBACK")
     assert one(con, "SELECT h5mem_config('memory', 'autoflush')") == (default,)
     con.execute("SELECT h5mem_config('memory', 'rrf_k', '10'), h5mem_config('memory', 'agent', 'ich')").fetchall()
     con.close()
     con = connect("host.db")
-    assert one(con, "SELECT h5mem_config('memory', 'rrf_k'), h5mem_config('memory', 'agent')") == ("10", "ich")
+    assert one(con, "SELECT h5mem_config('memory', 'rrf_k'), h5mem_config('memory', 'agent')") == (10.0, "ich")
     con.execute("INSERT INTO memory(content, embedding) VALUES ('a', '[1, 0]')")
     assert one(con, "SELECT score FROM memory WHERE embedding MATCH '[1, 0]' AND content MATCH 'a'")[
         0
     ] == pytest.approx(2 / 11)
     con.execute("SELECT h5mem_flush('memory')").fetchall()
     con.close()
-    assert one(connect("host.db"), "SELECT h5mem_config('memory', 'rrf_k')") == ("10",)
+    assert one(connect("host.db"), "SELECT h5mem_config('memory', 'rrf_k')") == (10.0,)
 
 
 @pytest.mark.parametrize(

@@ -106,9 +106,15 @@ static int copy_once(backup *b, st_conn *c, st_error *err)
     st_file_id id = {0, 0, 0};
     h5_error e = {0};
     int rc;
-    ST_TRY(st_snapshot_refresh(c, err));
-    b->gen = c->gen;
-    st_gen_ref(b->gen);
+    // The newest state, also where the connection still reads an older one: that one's frames may
+    // be gone.
+    if (b->s->page) {
+        ST_TRY(st_snapshot_latest(b->s, &b->gen, err));
+    } else {
+        ST_TRY(st_snapshot_refresh(c, err));
+        b->gen = c->gen;
+        st_gen_ref(b->gen);
+    }
     // The overlay grows when another connection of this process reads on; the copy does not.
     pthread_mutex_lock(&b->s->lock);
     b->replayed = b->gen->replayed;
@@ -160,12 +166,13 @@ int st_backup(st_conn *c, const char *path, uint64_t *bytes, st_error *err)
                  ? ST_OK
                  : st_fail(err, ST_BUSY, "the store is flushed faster than it can be copied");
     }
-    int made = b.log != NULL;
+    int made = b.log != NULL, renamed = 0;
     close_all(&b);
     rc = rc ? rc : st_rename(b.tmp, real, err);
+    renamed = !rc;
     rc = rc ? rc : st_sync_dir(real, err);
     if (rc && made) {
-        st_unlink(b.tmp);
+        st_unlink(renamed ? real : b.tmp);
         st_unlink(b.log_path);
     }
     *bytes = rc ? 0 : b.bytes;

@@ -352,8 +352,8 @@ int st_verify(st_conn *c, const st_verify_host *tok, char *buf, size_t n, uint64
 /* Rewrites the file without dead space, while others read; they go on with what they have open.
  * *saved: bytes the file became shorter. ST_LOCKED with uncommitted changes here. */
 int st_compact(st_conn *c, int timeout_ms, uint64_t *saved, st_error *err);
-/* A consistent copy at path (a new file, with its log beside it), while others write. *bytes
- * written. Takes no lock. The copy is the same store to a host: same uuid. */
+/* A consistent copy of the newest commit at path (a new file, with its log beside it), while others
+ * write. *bytes written. Takes no lock. The copy is the same store to a host: same uuid. */
 int st_backup(st_conn *c, const char *path, uint64_t *bytes, st_error *err);
 
 typedef struct st_stats {

@@ -517,21 +517,65 @@ static void commit(world *w, int i)
         set_pin(c, w->committed, w->version);
 }
 
+/* What flush and compact answer a connection. */
+static int folding_code(const world *w, int i)
+{
+    const conn *c = &w->conn[i];
+    int changes = c->txn && (st_has_changes(c->c) || c->prepared), other = writer(w);
+    return changes ? ST_LOCKED : other >= 0 && other != i ? ST_BUSY : w->doubt ? ST_DOUBT : ST_OK;
+}
+
 static void flush(world *w, int i)
 {
     conn *c = &w->conn[i];
     st_error err = {0, ""};
     uint64_t rows;
-    int changes = c->txn && (st_has_changes(c->c) || c->prepared), other = writer(w);
-    int rc = st_flush(c->c, 0, &rows, &err);
-    expect_code(rc,
-                changes                    ? ST_LOCKED
-                : other >= 0 && other != i ? ST_BUSY
-                : w->doubt                 ? ST_DOUBT
-                                           : 0,
-                &err);
-    if (c->txn && !changes)
+    int want = folding_code(w, i), compact = t_rng_below(&w->r, 4) == 0;
+    int rc = compact ? st_compact(c->c, 0, &rows, &err) : st_flush(c->c, 0, &rows, &err);
+    TRACE("%s: %d", compact ? "compact" : "flush", rc);
+    expect_code(rc, want, &err);
+    if (c->txn && want != ST_LOCKED)
         end_txn(c);
+}
+
+/* Everything that verify knows must hold at any moment. */
+static void verify(world *w, int i)
+{
+    TRACE("verify");
+    t_verify(w->conn[i].c);
+}
+
+/* A copy shows the newest commit, whatever the connection still reads. */
+static void backup(world *w, int i)
+{
+    conn *c = &w->conn[i];
+    t_dir d = t_dir_new();
+    t_host h;
+    st_conn *copy;
+    st_view *v;
+    st_error err = {0, ""};
+    uint64_t bytes;
+    int rc = st_backup(c->c, d.h5, &bytes, &err);
+    TRACE("backup: %d", rc);
+    expect_code(rc, c->txn && (st_has_changes(c->c) || c->prepared) ? ST_LOCKED : ST_OK, &err);
+    if (rc) {
+        t_dir_remove(&d);
+        return;
+    }
+    t_host_init(&h, c->h.db);
+    copy = t_open_spec(&d, &h, &w->spec);
+    t_verify(copy);
+    t_ok(&err, st_view_open(copy, &v, &err));
+    t_table *t = t_table_of(v, (size_t)w->spec.dim, w->metric, &err);
+    assert_non_null(t);
+    // What is decided and not published may be in it or not.
+    if (!t_table_same(t, w->committed) &&
+        !(w->doubt && w->doubt_counts && t_table_same(t, w->doubt)))
+        fail_msg("a copy of %zu rows shows another state than one of %zu", t->n, w->committed->n);
+    t_table_free(t);
+    st_view_close(v);
+    st_close(copy);
+    t_dir_remove(&d);
 }
 
 static void close_conn(world *w, int i)
@@ -641,6 +685,10 @@ static void step(world *w)
         check(w, i, 3);
     else if (kind < 30)
         flush(w, i);
+    else if (kind == 98)
+        verify(w, i);
+    else if (kind == 99)
+        backup(w, i);
     else if (kind < 33)
         worker(w);
     else if (kind == 33)
@@ -680,8 +728,10 @@ static void run(uint64_t seed, int64_t dim, const char *compression, const char 
     }
     for (long s = 0; s < steps; s++)
         step(w);
-    for (int i = 0; i < CONNS; i++)
+    for (int i = 0; i < CONNS; i++) {
         check(w, i, 5);
+        verify(w, i);
+    }
     for (int i = 0; i < CONNS; i++)
         close_conn(w, i);
     stop_server(w);

@@ -13,18 +13,20 @@
  */
 #include "h5_filter.h"
 
-static const h5_filter_row *const rows[] = {&h5_filter_deflate, &h5_filter_shuffle,
-                                            &h5_filter_zstd};
+static const h5_filter_row *const rows[] = {
+    &h5_filter_deflate, &h5_filter_shuffle,     &h5_filter_fletcher32, &h5_filter_szip,
+    &h5_filter_nbit,    &h5_filter_scaleoffset, &h5_filter_lzf,        &h5_filter_blosc,
+    &h5_filter_lz4,     &h5_filter_bitshuffle,  &h5_filter_zstd,
+};
 
-/* Filters others may have used: HDF5's own, then those of the HDF Group's registry that are met in
-** the wild. */
+/* Filters that have no row and are met in the wild, by their names in the HDF Group's registry. */
 static const struct {
     uint16_t id;
     const char *name;
 } known[] = {
-    {3, "fletcher32"}, {4, "szip"},    {5, "n-bit"},     {6, "scale-offset"}, {305, "lzo"},
-    {307, "bzip2"},    {32000, "lzf"}, {32001, "blosc"}, {32004, "lz4"},      {32008, "bitshuffle"},
-    {32013, "zfp"},    {32017, "sz"},  {32018, "fci"},   {32026, "blosc2"},
+    {305, "lzo"},   {307, "bzip2"},    {32002, "mafisc"}, {32003, "snappy"},
+    {32013, "zfp"}, {32017, "sz"},     {32018, "fci"},    {32019, "jpeg"},
+    {32024, "sz3"}, {32026, "blosc2"}, {32028, "sperr"},
 };
 
 const h5_filter_row *h5_filter_find(uint16_t id)
@@ -55,6 +57,9 @@ int h5_pipeline_check(const h5_pipeline *p, h5_error *err)
         const h5_filter *f = &p->filter[i];
         const h5_filter_row *row;
         H5_TRY(find_row(f, &row, err));
+        if (!row->encode)
+            return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "filter %u (%s) is read, not written",
+                           f->id, row->name);
         if (f->nvalue < row->nvalue || f->nvalue > H5_FILTER_VALUES_MAX)
             return h5_fail(err, H5_MISUSE, H5_UNDEF, "filter %s: %u client values", row->name,
                            (unsigned)f->nvalue);
@@ -128,7 +133,13 @@ uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n)
         const h5_filter_row *row = h5_filter_find(p->filter[i].id);
         if (mask >> i & 1)
             continue;
-        if (!row || !h5_mul_fits(n, row->expansion, &n) || !h5_add_fits(n, 64, &n))
+        if (!row)
+            return UINT64_MAX;
+        if (row->most)
+            n = row->most(&p->filter[i], n);
+        else if (!h5_mul_fits(n, row->expansion, &n))
+            return UINT64_MAX;
+        if (!h5_add_fits(n, 64, &n))
             return UINT64_MAX;
     }
     return n;

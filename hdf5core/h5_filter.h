@@ -18,10 +18,12 @@ typedef struct h5_filter_row {
     /* No n stored bytes decode into more than n * expansion + 64: what bounds an allocation for a
     ** hostile file. */
     uint32_t expansion;
+    /* The same where it follows from the client data; NULL otherwise. */
+    uint64_t (*most)(const h5_filter *f, uint64_t n);
     int shrinks; /* 1: an optional filter that does not shrink its input is left out */
     /* The most bytes that n bytes encode into. */
     size_t (*bound)(size_t n);
-    /* Encodes n bytes into at most cap >= bound(n) at out. */
+    /* Encodes n bytes into at most cap >= bound(n) at out. NULL: the filter is only read. */
     int (*encode)(const h5_filter *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
                   size_t *out_n, h5_error *err);
     /* Decodes n bytes into at most cap at out; more is H5_FORMAT. */
@@ -29,7 +31,15 @@ typedef struct h5_filter_row {
                   size_t *out_n, h5_error *err);
 } h5_filter_row;
 
-extern const h5_filter_row h5_filter_shuffle, h5_filter_deflate, h5_filter_zstd;
+extern const h5_filter_row h5_filter_shuffle, h5_filter_deflate, h5_filter_zstd,
+    h5_filter_fletcher32, h5_filter_szip, h5_filter_nbit, h5_filter_scaleoffset, h5_filter_lzf,
+    h5_filter_lz4, h5_filter_bitshuffle, h5_filter_blosc;
+
+/* The client data of a filter, f->nvalue of them. */
+static inline const uint32_t *h5_filter_values(const h5_filter *f)
+{
+    return f->more ? f->more : f->value;
+}
 
 /* The row of an id, NULL when this library has none. */
 const h5_filter_row *h5_filter_find(uint16_t id);

@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <zlib.h>
 
-#include "h5_filter.h"
+#include "h5_filter_codec.h"
 
 const char *h5_zlib_version(void)
 {
@@ -62,10 +62,9 @@ static int deflate_encode(const h5_filter *f, const uint8_t *in, size_t n, uint8
     return H5_OK;
 }
 
-static int deflate_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
-                          size_t *out_n, h5_error *err)
+int h5_codec_zlib(const uint8_t *in, size_t n, uint8_t *out, size_t cap, size_t *made,
+                  h5_error *err)
 {
-    (void)f;
     if (n > UINT_MAX || cap > UINT_MAX)
         return h5_fail(err, H5_LIMIT, H5_UNDEF, "deflate: %zu bytes for a chunk of %zu", n, cap);
     z_stream z = {.zalloc = z_alloc, .zfree = z_release};
@@ -76,7 +75,7 @@ static int deflate_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8
     z.next_out = out;
     z.avail_out = (uInt)cap;
     int zrc = inflate(&z, Z_FINISH);
-    *out_n = cap - z.avail_out;
+    *made = cap - z.avail_out;
     const char *why = z.msg              ? z.msg
                       : z.avail_out == 0 ? "more bytes than the chunk holds"
                                          : "the stream ends early";
@@ -87,6 +86,13 @@ static int deflate_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8
         rc = h5_fail(err, H5_FORMAT, H5_UNDEF, "deflate: %s", why);
     inflateEnd(&z);
     return rc;
+}
+
+static int deflate_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
+                          size_t *out_n, h5_error *err)
+{
+    (void)f;
+    return h5_codec_zlib(in, n, out, cap, out_n, err);
 }
 
 const h5_filter_row h5_filter_deflate = {

@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "h5_filter.h"
+#include "h5_filter_codec.h"
 
 static size_t shuffle_bound(size_t n)
 {
@@ -32,7 +32,7 @@ static int shuffle_encode(const h5_filter *f, const uint8_t *in, size_t n, uint8
 }
 
 /* The common widths have their own loops, which compilers turn into wide stores. */
-static void unshuffle(const uint8_t *in, uint8_t *out, size_t count, size_t size)
+void h5_unshuffle(const uint8_t *in, uint8_t *out, size_t count, size_t size)
 {
     if (size == 4) {
         for (size_t i = 0; i < count; i++)
@@ -58,7 +58,7 @@ static int shuffle_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8
     if (n > cap)
         return h5_fail(err, H5_FORMAT, H5_UNDEF, "shuffle: %zu bytes for a chunk of %zu", n, cap);
     size_t count = n / size, whole = count * size;
-    unshuffle(in, out, count, size);
+    h5_unshuffle(in, out, count, size);
     if (n > whole)
         memcpy(out + whole, in + whole, n - whole);
     *out_n = n;

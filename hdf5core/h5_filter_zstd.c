@@ -14,7 +14,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "h5_filter.h"
+#include "h5_filter_codec.h"
 
 const char *h5_zstd_version(void)
 {
@@ -40,18 +40,24 @@ static int zstd_encode(const h5_filter *f, const uint8_t *in, size_t n, uint8_t 
     return H5_OK;
 }
 
+int h5_codec_zstd(const uint8_t *in, size_t n, uint8_t *out, size_t cap, size_t *made,
+                  h5_error *err)
+{
+    size_t got = ZSTD_decompress(out, cap, in, n);
+    if (ZSTD_isError(got)) {
+        if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+            return h5_fail_nomem(err, "zstd");
+        return h5_fail(err, H5_FORMAT, H5_UNDEF, "zstd: %s", ZSTD_getErrorName(got));
+    }
+    *made = got;
+    return H5_OK;
+}
+
 static int zstd_decode(const h5_filter *f, const uint8_t *in, size_t n, uint8_t *out, size_t cap,
                        size_t *out_n, h5_error *err)
 {
     (void)f;
-    size_t made = ZSTD_decompress(out, cap, in, n);
-    if (ZSTD_isError(made)) {
-        if (ZSTD_getErrorCode(made) == ZSTD_error_memory_allocation)
-            return h5_fail_nomem(err, "zstd");
-        return h5_fail(err, H5_FORMAT, H5_UNDEF, "zstd: %s", ZSTD_getErrorName(made));
-    }
-    *out_n = made;
-    return H5_OK;
+    return h5_codec_zstd(in, n, out, cap, out_n, err);
 }
 
 const h5_filter_row h5_filter_zstd = {

@@ -8,7 +8,7 @@
  *           name | values 4 each
  *     Version 1 pads the name to 8 bytes and an odd number of values with 4.
  *
- * ERRORS   H5_FORMAT. More filters or values than h5_pipeline holds: noted in the object as
+ * ERRORS   H5_FORMAT, H5_NOMEM. More filters than h5_pipeline holds: noted in the object as
  *          unreadable.
  * TESTS    t_h5_msg.c
  *
@@ -17,8 +17,9 @@
 #include "h5_filter.h"
 #include "h5_msg.h"
 
-/* More client values than h5_filter holds are passed over; f->nvalue is their true number. */
-static int parse_filter(const h5_msg *m, h5_cur *c, unsigned version, h5_filter *f, h5_error *err)
+/* More client values than h5_filter holds go into the arena, all of them. */
+static int parse_filter(h5_object *o, const h5_msg *m, h5_cur *c, unsigned version, h5_filter *f,
+                        h5_error *err)
 {
     f->id = h5_cur_u16(c);
     unsigned name = version == 1 || f->id >= 256 ? h5_cur_u16(c) : 0;
@@ -27,11 +28,16 @@ static int parse_filter(const h5_msg *m, h5_cur *c, unsigned version, h5_filter 
     if (version == 1)
         name = (name + 7) / 8 * 8;
     h5_cur_take(c, name);
-    for (uint32_t i = 0; i < f->nvalue && !c->bad; i++) {
-        uint32_t v = h5_cur_u32(c);
-        if (i < H5_FILTER_VALUES_MAX)
-            f->value[i] = v;
+    if (c->bad || c->left / 4 < f->nvalue)
+        return h5_msg_short(m, "filter pipeline", err);
+    uint32_t *value = f->value;
+    if (f->nvalue > H5_FILTER_VALUES_MAX) {
+        f->more = value = h5_arena_alloc(&o->arena, f->nvalue * sizeof *value);
+        if (!value)
+            return h5_fail_nomem(err, "client data of a filter");
     }
+    for (uint32_t i = 0; i < f->nvalue; i++)
+        value[i] = h5_cur_u32(c);
     if (version == 1 && f->nvalue % 2)
         h5_cur_take(c, 4);
     return c->bad ? h5_msg_short(m, "filter pipeline", err) : H5_OK;
@@ -50,13 +56,8 @@ int h5_msg_filters_decode(h5_object *o, const h5_msg *m, h5_error *err)
         return h5_fail(err, H5_FORMAT, m->addr, "filter pipeline message: version %u", version);
     if (n > H5_FILTERS_MAX)
         return h5_object_refuse(o, m->addr, "%s", "more filters than H5_FILTERS_MAX");
-    for (unsigned i = 0; i < n; i++) {
-        H5_TRY(parse_filter(m, &c, version, &p->filter[i], err));
-        if (p->filter[i].nvalue > H5_FILTER_VALUES_MAX) {
-            p->filter[i].nvalue = H5_FILTER_VALUES_MAX;
-            h5_object_refuse(o, m->addr, "%s", "more client values than H5_FILTER_VALUES_MAX");
-        }
-    }
+    for (unsigned i = 0; i < n; i++)
+        H5_TRY(parse_filter(o, m, &c, version, &p->filter[i], err));
     p->n = (int)n;
     return H5_OK;
 }

@@ -217,6 +217,8 @@ typedef struct h5_filter {
     uint16_t flags;  /* bit 0: optional */
     uint32_t nvalue; /* client data: deflate level; shuffle element size; zstd level */
     uint32_t value[H5_FILTER_VALUES_MAX];
+    const uint32_t *more; /* of an opened dataset: all nvalue of them when value is too small, else
+                          ** NULL; owned by the h5_object */
 } h5_filter;
 
 typedef struct h5_pipeline {

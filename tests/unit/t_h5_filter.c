@@ -180,22 +180,25 @@ static void unknown(void **state)
 {
     (void)state;
     t_h5 t = {0};
-    uint16_t ids[] = {32001};
+    uint16_t ids[] = {32013};
     h5_pipeline p = pipe_of(1, ids, 4, 1), bad = p;
     char back[4];
     void *out;
     size_t n;
     uint32_t mask;
-    T_FAILS(&t, H5_UNSUPPORTED, "filter 32001 (blosc)",
+    T_FAILS(&t, H5_UNSUPPORTED, "filter 32013 (zfp)",
             h5_pipeline_encode(&p, "abcd", 4, &out, &n, &mask, &t.err));
     assert_null(out);
-    T_FAILS(&t, H5_UNSUPPORTED, "filter 32001 (blosc)",
+    T_FAILS(&t, H5_UNSUPPORTED, "filter 32013 (zfp)",
             h5_pipeline_decode(&p, 0, "abcd", 4, back, 4, &t.err));
     bad.filter[0].id = 400;
     T_FAILS(&t, H5_UNSUPPORTED, "filter 400",
             h5_pipeline_decode(&bad, 0, "abcd", 4, back, 4, &t.err));
     T_OK(&t, h5_pipeline_decode(&p, 1, "abcd", 4, back, 4, &t.err));
     assert_true(h5_pipeline_expansion(&p, 0, 1) == UINT64_MAX);
+    p.filter[0].id = 32000;
+    T_FAILS(&t, H5_UNSUPPORTED, "filter 32000 (lzf) is read, not written",
+            h5_pipeline_encode(&p, "abcd", 4, &out, &n, &mask, &t.err));
 }
 
 static void bad_arguments(void **state)

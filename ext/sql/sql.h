@@ -49,6 +49,8 @@ typedef struct sql_store sql_store;
 typedef struct sql_table sql_table;
 typedef struct sql_cursor sql_cursor;
 typedef struct sql_tokenizer sql_tokenizer;
+typedef struct sql_mark sql_mark;
+typedef void sql_function(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 
 /* --------------------------------------------------------------------------- sql_ext.c: loading */
 
@@ -64,9 +66,13 @@ typedef struct sql_module {
     int (*xIntegrity)(sqlite3_vtab *, const char *, const char *, int, char **);
 #endif
 } sql_module;
-extern const sql_module sql_table_module;    /* sql_table.c */
-extern const sqlite3_module sql_info_module; /* sql_info.c */
-int sql_functions_register(sql_db *d);       /* sql_func.c */
+extern const sql_module sql_table_module;             /* sql_table.c */
+extern const sqlite3_module sql_info_module;          /* sql_info.c */
+extern const sqlite3_module sql_h5_objects_module;    /* sql_h5_objects.c: hdf5_objects */
+extern const sqlite3_module sql_h5_attributes_module; /* sql_h5_attributes.c: hdf5_attributes */
+extern const sqlite3_module sql_h5_values_module;     /* sql_h5_values.c: hdf5_values */
+extern const sqlite3_module sql_h5_table_module;      /* sql_h5_table.c: USING hdf5 */
+int sql_functions_register(sql_db *d);                /* sql_func.c */
 
 /* --------------------------------------------------------------------------- sql_db.c: registry */
 
@@ -79,6 +85,9 @@ struct sql_db {
     sql_store *stores;
     sql_tokenizer *tokenizers;
     struct fts5_api *fts5; /* NULL: not asked yet, or none */
+    sql_cursor *cursors;   /* open ones */
+    uintptr_t serial;      /* of the last row that a value stood for; sql_aux.c */
+    sql_mark *marks;       /* texts given out that stand for a row */
 };
 
 struct sql_store {
@@ -273,6 +282,11 @@ const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
 /* Replaces *out. query: 1 for a search, 0 for a row's text. */
 int sql_tokenize(sql_tokenizer *tok, int query, const char *text, size_t n, sql_tokens *out);
 void sql_tokens_free(sql_tokens *t);
+/* Calls fn for each token, cut to VEC_TOKEN_MAX, with the bytes of the text it comes from: as the
+ * tokenizer says, unchecked. What fn returns but SQLITE_OK ends it. */
+typedef int sql_token_fn(void *ctx, const char *s, size_t n, int colocated, int start, int end);
+int sql_tokenize_each(sql_tokenizer *tok, int query, const char *text, size_t n, sql_token_fn *fn,
+                      void *ctx);
 /* The tokenizer of the table's store, if it gives the tokens that the store was written with;
  * otherwise an error. */
 int sql_table_tokenizer(sql_table *t, sql_tokenizer **out);
@@ -350,6 +364,26 @@ int sql_cursor_column(sqlite3_vtab_cursor *c, sqlite3_context *ctx, int i);
 int sql_cursor_rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *out);
 void sql_match(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 
+/* The row that a cursor is on. Valid during one call of a function. */
+typedef struct sql_current {
+    sql_table *table;
+    st_view *view;
+    uint64_t row;
+    const sql_tokens *tokens; /* of the text part; NULL without one */
+    double rank;              /* NaN where the row has none */
+} sql_current;
+/* Looks for the open cursor that drew this serial number for the row it is still on; 0: none. */
+int sql_cursor_current(sql_db *d, uintptr_t serial, sql_current *out);
+
+/* ------------------------------------------------- sql_aux.c: bm25(), highlight(), snippet() */
+
+/* The value of the table's own column: the query's text if it was given one (NULL: not), which
+ * stands for the row all the same. */
+void sql_aux_result(sqlite3_context *ctx, sql_db *d, uintptr_t serial, sqlite3_value *query);
+int sql_aux_is_row(sqlite3_value *v);         /* such a value, without a text */
+sql_function *sql_aux_find(const char *name); /* NULL: none of these; user data is the sql_db */
+int sql_aux_register(sql_db *d);
+
 /* ------------------------------------------------------------- sql_row.c, sql_update.c: writing */
 
 /* One column's value as the store takes it. Points into v, or into the table's scratch vector
@@ -373,8 +407,9 @@ int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n);
 void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_verify.c */
 int sql_verify_command(sql_table *t);                                     /* faults are an error */
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
-void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_stats.c */
-void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */
+void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);   /* sql_stats.c */
+void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_import.c */
+void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
 /* sql_vector.c */
 void sql_vector_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_vector_json_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);

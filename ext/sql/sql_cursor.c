@@ -10,6 +10,9 @@
  * match(query, column): ours says yes when the column's value carries a mark, which xColumn sets
  * where the table has answered that very MATCH.
  *
+ * The table's own column stands for the row (sql_aux.c): when it is read the cursor draws a serial
+ * number, and forgets it when it moves.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
@@ -28,6 +31,10 @@ struct sql_cursor {
     int at_row;
     int marks;
     sqlite3_value *bound[SQL_HID_N]; /* settings and the text query, as given */
+    int has_text;
+    sql_tokens tokens; /* of the text part */
+    uintptr_t serial;  /* of the row it is on, once the table's own column was read; else 0 */
+    sql_cursor *next;  /* of the connection's */
 };
 
 /* What xFilter puts together; freed by query_free. */
@@ -56,7 +63,9 @@ static void drop_rows(sql_cursor *c)
         sqlite3_value_free(c->bound[i]);
         c->bound[i] = NULL;
     }
-    c->at_row = c->marks = 0;
+    sql_tokens_free(&c->tokens);
+    c->at_row = c->marks = c->has_text = 0;
+    c->serial = 0;
 }
 
 int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
@@ -70,6 +79,9 @@ int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
         return SQLITE_NOMEM;
     }
     memset(c, 0, sizeof *c);
+    sql_db *d = ((sql_table *)v)->db;
+    c->next = d->cursors;
+    d->cursors = c;
     *out = &c->base;
     return SQLITE_OK;
 }
@@ -77,6 +89,11 @@ int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
 int sql_cursor_close(sqlite3_vtab_cursor *base)
 {
     sql_cursor *c = (sql_cursor *)base;
+    sql_cursor **at = &((sql_table *)base->pVtab)->db->cursors;
+    while (*at != c) {
+        at = &(*at)->next;
+    }
+    *at = c->next;
     drop_rows(c);
     if (c->view) {
         st_view_close(c->view);
@@ -226,6 +243,9 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     int rc = read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
     if (rc == SQLITE_OK) {
         rc = search(t, c, &w, idx_num);
+        c->has_text = w.q.has_text;
+        c->tokens = w.tokens;
+        memset(&w.tokens, 0, sizeof w.tokens);
     }
     query_free(&w);
     return rc;
@@ -236,6 +256,7 @@ int sql_cursor_next(sqlite3_vtab_cursor *base)
     sql_cursor *c = (sql_cursor *)base;
     st_error err = {0};
     c->at_row = 0;
+    c->serial = 0;
     if (!c->rows) {
         return SQLITE_OK;
     }
@@ -264,6 +285,35 @@ static void result_real(sqlite3_context *ctx, double x)
     }
 }
 
+static void own_column(sql_cursor *c, sqlite3_context *ctx)
+{
+    sql_db *d = ((sql_table *)c->base.pVtab)->db;
+    if (!c->serial) {
+        d->serial += 1 + (d->serial == UINTPTR_MAX); // never 0
+        c->serial = d->serial;
+    }
+    sql_aux_result(ctx, d, c->serial, c->bound[SQL_HID_TABLE]);
+    if (c->marks & MARK_TABLE) {
+        sqlite3_result_subtype(ctx, SQL_MATCHED);
+    }
+}
+
+int sql_cursor_current(sql_db *d, uintptr_t serial, sql_current *out)
+{
+    const sql_cursor *c = d->cursors;
+    while (c && !(serial && c->serial == serial && c->at_row)) {
+        c = c->next;
+    }
+    if (c) {
+        out->table = (sql_table *)c->base.pVtab;
+        out->view = c->view;
+        out->row = c->row;
+        out->tokens = c->has_text ? &c->tokens : NULL;
+        out->rank = c->rows ? st_cursor_rank(c->rows) : NAN;
+    }
+    return c != NULL;
+}
+
 static void hidden_column(sql_cursor *c, sqlite3_context *ctx, int hid)
 {
     double (*const scores[])(const st_cursor *) = {st_cursor_distance, st_cursor_rank,
@@ -274,11 +324,10 @@ static void hidden_column(sql_cursor *c, sqlite3_context *ctx, int hid)
         }
         return;
     }
-    if (c->bound[hid]) {
+    if (hid == SQL_HID_TABLE) {
+        own_column(c, ctx);
+    } else if (c->bound[hid]) {
         sqlite3_result_value(ctx, c->bound[hid]);
-    }
-    if (hid == SQL_HID_TABLE && (c->marks & MARK_TABLE)) {
-        sqlite3_result_subtype(ctx, SQL_MATCHED);
     }
 }
 
@@ -362,7 +411,7 @@ void sql_match(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     (void)argc;
     if (sqlite3_value_subtype(argv[1]) == SQL_MATCHED) {
         sqlite3_result_int(ctx, 1);
-    } else if (sqlite3_value_type(argv[1]) != SQLITE_NULL) {
+    } else if (sqlite3_value_type(argv[1]) != SQLITE_NULL || sql_aux_is_row(argv[1])) {
         sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL,
                     "MATCH must be a term of its own, joined by AND, in WHERE or in the ON of its "
                     "join; here SQLite could not hand "

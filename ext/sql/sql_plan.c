@@ -32,6 +32,7 @@ typedef struct plan {
     sql_table *t;
     sqlite3_index_info *info;
     int vector, text, k; /* 1 + the constraint's index; 0 = none */
+    int by_equals;       /* the text part is `memory = 'words'` */
     int limit, offset;
     int setting[SQL_HID_N];
     int id; /* 1 + the constraint that gives one id */
@@ -181,10 +182,12 @@ static int take_setting(plan *p, int i, int col, int op)
         return sql_fail(p->t, SQLITE_ERROR, "%s takes one value, not a list", name);
     }
     if (col == SQL_HID_TABLE) {
-        if (p->text) {
+        // A second `=` is left to SQLite too: it comes when FROM memory('words') meets an OR.
+        if (p->text && !p->by_equals) {
             return twice(p, "text");
         }
-        p->text = i + 1;
+        p->text = p->text ? p->text : i + 1;
+        p->by_equals = 1;
     } else if (!p->setting[col]) {
         p->setting[col] = i + 1; // a second one is left to SQLite, which finds it true or false
     }

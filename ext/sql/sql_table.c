@@ -469,13 +469,9 @@ static int x_shadow_name(const char *suffix)
 static int x_find_function(sqlite3_vtab *v, int argc, const char *name,
                            void (**fn)(sqlite3_context *, int, sqlite3_value **), void **arg)
 {
-    (void)v;
-    if (argc == 2 && sqlite3_stricmp(name, "match") == 0) {
-        *fn = sql_match;
-        *arg = NULL;
-        return 1;
-    }
-    return 0;
+    *arg = ((sql_table *)v)->db;
+    *fn = argc == 2 && sqlite3_stricmp(name, "match") == 0 ? sql_match : sql_aux_find(name);
+    return *fn != NULL;
 }
 
 /* -------------------------------------------------------------------------------------- look-up */

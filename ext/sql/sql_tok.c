@@ -53,21 +53,30 @@ int sql_have_fts5(sql_db *d)
 
 /* --------------------------------------------------------------------------------------- tokens */
 
+typedef struct each {
+    sql_token_fn *fn;
+    void *ctx;
+} each;
+
 // One token of at most VEC_TOKEN_MAX bytes, longer ones cut between characters.
 static int on_token(void *ctx, int flags, const char *token, int n, int start, int end)
 {
-    sql_tokens *t = ctx;
+    const each *e = ctx;
     size_t len = n > 0 ? (size_t)n : 0;
-    (void)start;
-    (void)end;
     if (len > VEC_TOKEN_MAX) {
         for (len = VEC_TOKEN_MAX; len > 0 && ((unsigned char)token[len] & 0xC0) == 0x80;) {
             len--;
         }
     }
-    if (len == 0) {
-        return SQLITE_OK;
-    }
+    return len ? e->fn(e->ctx, token, len, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end)
+               : SQLITE_OK;
+}
+
+static int into_stream(void *ctx, const char *token, size_t len, int colocated, int start, int end)
+{
+    sql_tokens *t = ctx;
+    (void)start;
+    (void)end;
     if (t->n + len + 5 > t->room) {
         size_t room = t->room * 2 + len + 512;
         uint8_t *more = sqlite3_realloc64(t->bytes, room);
@@ -77,21 +86,26 @@ static int on_token(void *ctx, int flags, const char *token, int n, int start, i
         t->bytes = more;
         t->room = room;
     }
-    t->n += vec_token_put(t->bytes + t->n, token, (uint32_t)len,
-                          t->count > 0 && (flags & FTS5_TOKEN_COLOCATED) != 0);
+    t->n += vec_token_put(t->bytes + t->n, token, (uint32_t)len, t->count > 0 && colocated);
     t->count++;
     return SQLITE_OK;
+}
+
+int sql_tokenize_each(sql_tokenizer *tok, int query, const char *text, size_t n, sql_token_fn *fn,
+                      void *ctx)
+{
+    each e = {fn, ctx};
+    if (n > INT32_MAX) {
+        return SQLITE_TOOBIG;
+    }
+    return tok->calls.xTokenize(tok->made, &e, query ? FTS5_TOKENIZE_QUERY : FTS5_TOKENIZE_DOCUMENT,
+                                text, (int)n, on_token);
 }
 
 int sql_tokenize(sql_tokenizer *tok, int query, const char *text, size_t n, sql_tokens *out)
 {
     out->n = out->count = 0;
-    if (n > INT32_MAX) {
-        return SQLITE_TOOBIG;
-    }
-    return tok->calls.xTokenize(tok->made, out,
-                                query ? FTS5_TOKENIZE_QUERY : FTS5_TOKENIZE_DOCUMENT, text, (int)n,
-                                on_token);
+    return sql_tokenize_each(tok, query, text, n, into_stream, out);
 }
 
 void sql_tokens_free(sql_tokens *t)

@@ -215,6 +215,10 @@ static void test_reads(void **ctx)
         "SELECT id FROM memory WHERE id = 2",
         "SELECT id, distance FROM memory WHERE embedding MATCH '[1,1,0,0]' AND k = 2",
         "SELECT id, rank FROM memory('words') LIMIT 3",
+        "SELECT bm25(memory), highlight(memory, 0, '[', ']'), snippet(memory, 0, '[', ']', '..', 1)"
+        " FROM memory('words log')",
+        "SELECT highlight(memory, 0, '[', ']'), snippet(memory, 1, '[', ']', '..', 1) FROM memory"
+        " WHERE content MATCH 'words'",
         "SELECT id, score FROM memory WHERE embedding MATCH '[1,1,0,0]' AND content MATCH 'words "
         "log' AND rrf_k = 9",
         "SELECT id FROM memory WHERE session IN ('s', 'x', 'longer than the rest') AND n IN (1, 2, "

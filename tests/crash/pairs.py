@@ -107,6 +107,34 @@ def reader(channel, path, timeout=0):
     channel.send(seen)
 
 
+def endless(channel, path, who):
+    """Pairs until it is killed; tells the name of each once it is committed. Now and then it flushes."""
+    con = open_connection(path, timeout=60)
+    number = 0
+    while True:
+        try:
+            write_pair(con, f"{who}-{number}")
+            channel.send(f"{who}-{number}")
+            number += 1
+            if number % 7 == 0:
+                con.execute("SELECT h5mem_flush('memory')").fetchall()
+        except sqlite3.OperationalError as error:
+            # Until the host of a writer that died has been opened again, other hosts cannot write.
+            if "between two phases" not in str(error):
+                raise
+            if con.in_transaction:
+                con.execute("ROLLBACK")
+            time.sleep(0.002)
+
+
+def names(channel, path):
+    """(names of the pairs in the store, names in this host)"""
+    con = open_connection(path, timeout=60)
+    look(con)
+    channel.send(({row[0] for row in con.execute("SELECT session FROM memory")},
+                  {row[0] for row in con.execute("SELECT session FROM done")}))
+
+
 def creator(channel, path, store, count):
     """At the word of the test, as others do: CREATE, then rows."""
     con = open_connection(path, timeout=60)

@@ -2,6 +2,10 @@
 
 SPDX-License-Identifier: MIT
 """
+import os
+import random
+import time
+
 import pytest
 
 from crash import pairs
@@ -191,6 +195,49 @@ def test_a_host_that_died_between_the_phases(remote, tmp_path):
         b("INSERT INTO memory(content) VALUES ('from b')")
     assert met > 0, "no kill fell between the two phases"
     assert call > 3 and a.error is None
+
+
+@pytest.mark.parametrize("hosts", [("a", "a"), ("a", "b")], ids=["one-host", "two-hosts"])
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_kills_beside_the_living(server, connect, tmp_path, report, mode, hosts):  # noqa: F811
+    """Two writers, one killed every few milliseconds and replaced, beside a reader that never ends."""
+    seed = int(os.environ.get("T_SEED", random.SystemRandom().getrandbits(32)))
+    rng = random.Random(seed)
+    for name in set(hosts):
+        pairs.make(tmp_path / f"{name}.db", "agent.h5", mode, ", autoflush=16384")
+    readers = [connect(tmp_path / f"{name}.db", timeout=60) for name in set(hosts)]
+    writers, confirmed = [None, None], set()
+    # Fewer with a rollback journal, where SQLite's readers and writers wait for each other.
+    kills = int(os.environ.get("H5MEM_KILLS", 500)) // (10 if mode == "wal" else 25)
+    for number in range(kills):
+        for i, writer in enumerate(writers):
+            if writer is None:
+                writers[i] = start(server, "endless", tmp_path / f"{hosts[i]}.db", who=f"{hosts[i]}{number}.{i}")
+        end = time.monotonic() + rng.uniform(0.005, 0.08)
+        while time.monotonic() < end:
+            for writer in writers:
+                if writer.channel.poll(0.001):
+                    confirmed.add(writer.recv())
+        victim = rng.randrange(2)
+        writers[victim].kill()
+        confirmed |= set(writers[victim].rest())
+        assert writers[victim].wait() == -9
+        writers[victim] = None
+        for reader in readers:
+            pairs.look(reader)
+    for writer in filter(None, writers):
+        writer.kill()
+        confirmed |= set(writer.rest())
+    there = {}
+    for name in sorted(set(hosts)) * 2:  # twice: the first look may have mended what the second host waits for
+        connect(tmp_path / f"{name}.db", timeout=60).execute("UPDATE done SET session = session")
+        there[name] = server.run("crash.pairs", "names", path=str(tmp_path / f"{name}.db"))
+    for name, (in_store, in_host) in there.items():
+        missing = {pair for pair in confirmed if pair.startswith(name)} - in_host
+        assert not missing, f"seed {seed}: confirmed and not in host {name}: {missing}"
+        assert in_host == {pair for pair in in_store if pair.startswith(name)}, f"seed {seed}"
+    assert len(confirmed) > kills
+    report(f"{mode}, {len(set(hosts))} hosts, seed {seed}: {kills} kills, {len(confirmed)} transactions confirmed")
 
 
 # ---- several tables and databases in one connection

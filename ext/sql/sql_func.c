@@ -201,6 +201,9 @@ static const function_row functions[] = {
     {"h5mem_config", 2, DIRECT, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
+    {"hdf5_read", 2, DIRECT, sql_h5_read_fn},
+    {"hdf5_read", 3, DIRECT, sql_h5_read_fn},
+    {"hdf5_read", 4, DIRECT, sql_h5_read_fn},
 };
 
 int sql_functions_register(sql_db *d)

@@ -324,7 +324,8 @@ static int put_in_place(compactor *k, const uint8_t *sb, st_error *err)
     }
     rc = sync ? st_sync_dir(s->path, err) : ST_OK;
     // The rename has happened, whether or not it is on the disk yet: the header has to follow.
-    return announce(s, &h, rc ? NULL : err) ? ST_IO : rc;
+    int announced = announce(s, &h, rc ? NULL : err);
+    return rc ? rc : announced;
 }
 
 int st_compact_mend(st_store *s, st_error *err)

@@ -235,13 +235,14 @@ int st_store_make_log(st_store *s, st_error *err)
 
 static int take_file(st_store *s, h5_io *io, int fd, st_error *err)
 {
-    s->file = h5_calloc(1, sizeof *s->file);
-    if (!s->file) {
+    st_file *f = h5_calloc(1, sizeof *f);
+    if (!f) {
         io->close(io);
         return st_nomem(err);
     }
-    s->file->io = io;
-    s->file->refs = 1;
+    f->io = io;
+    f->refs = 1;
+    s->file = f;
     s->h5_fd = fd;
     st_lock_h5(fd);
     return ST_OK;

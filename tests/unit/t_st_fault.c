@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "t_alloc.h"
 #include "t_disk.h"
@@ -342,6 +343,34 @@ static int go_stats(run *r, st_error *err)
     return rc ? rc : st_get_option(r->c, "autoflush", buf, sizeof buf, err);
 }
 
+static int go_compact(run *r, st_error *err)
+{
+    uint64_t saved;
+    return st_compact(r->c, 0, &saved, err);
+}
+
+static int go_verify(run *r, st_error *err)
+{
+    return t_verify_rc(r->c, err);
+}
+
+/* A copy beside the store; a failure leaves none. */
+static int go_backup(run *r, st_error *err)
+{
+    char path[100], log[110];
+    uint64_t bytes;
+    size_t n;
+    snprintf(path, sizeof path, "%s/copy.h5", r->d.path);
+    snprintf(log, sizeof log, "%s-wal", path);
+    unlink(path);
+    unlink(log);
+    int rc = st_backup(r->c, path, &bytes, err);
+    unsigned char *file = t_read_file(path, &n);
+    assert_true((file != NULL) == (rc == ST_OK));
+    free(file);
+    return rc;
+}
+
 static const action actions[] = {
     {"put", 1, go_put, effect_put, 0},
     {"update in place in the file", 1, go_small_base, effect_small_base, 0},
@@ -358,6 +387,9 @@ static const action actions[] = {
     {"transaction", 0, go_transaction, effect_transaction, 1},
     {"transaction that flushes", 0, go_flushing, effect_transaction, 1},
     {"flush", 0, go_flush, NULL, 1},
+    {"compact", 0, go_compact, NULL, 1},
+    {"verify", 0, go_verify, NULL, 0},
+    {"backup", 0, go_backup, NULL, 0},
     {"reading", 0, go_read, NULL, 0},
     {"statistics", 0, go_stats, NULL, 0},
 };

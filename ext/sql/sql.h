@@ -66,9 +66,13 @@ typedef struct sql_module {
     int (*xIntegrity)(sqlite3_vtab *, const char *, const char *, int, char **);
 #endif
 } sql_module;
-extern const sql_module sql_table_module;    /* sql_table.c */
-extern const sqlite3_module sql_info_module; /* sql_info.c */
-int sql_functions_register(sql_db *d);       /* sql_func.c */
+extern const sql_module sql_table_module;             /* sql_table.c */
+extern const sqlite3_module sql_info_module;          /* sql_info.c */
+extern const sqlite3_module sql_h5_objects_module;    /* sql_h5_objects.c: hdf5_objects */
+extern const sqlite3_module sql_h5_attributes_module; /* sql_h5_attributes.c: hdf5_attributes */
+extern const sqlite3_module sql_h5_values_module;     /* sql_h5_values.c: hdf5_values */
+extern const sqlite3_module sql_h5_table_module;      /* sql_h5_table.c: USING hdf5 */
+int sql_functions_register(sql_db *d);                /* sql_func.c */
 
 /* --------------------------------------------------------------------------- sql_db.c: registry */
 
@@ -403,8 +407,9 @@ int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n);
 void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_verify.c */
 int sql_verify_command(sql_table *t);                                     /* faults are an error */
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
-void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_stats.c */
-void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */
+void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);   /* sql_stats.c */
+void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_import.c */
+void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
 /* sql_vector.c */
 void sql_vector_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_vector_json_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);

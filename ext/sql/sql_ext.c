@@ -9,6 +9,17 @@ SQLITE_EXTENSION_INIT1
 #include "sql.h"
 #include "vec.h"
 
+/* The modules that need nothing of a connection. */
+static const struct {
+    const char *name;
+    const sqlite3_module *module;
+} hdf5_modules[] = {
+    {"hdf5_objects", &sql_h5_objects_module},
+    {"hdf5_attributes", &sql_h5_attributes_module},
+    {"hdf5_values", &sql_h5_values_module},
+    {"hdf5", &sql_h5_table_module},
+};
+
 static int register_all(sqlite3 *db)
 {
     sql_db *d;
@@ -21,6 +32,9 @@ static int register_all(sqlite3 *db)
     if (rc == SQLITE_OK) {
         d->refs++;
         rc = sqlite3_create_module_v2(db, "h5mem_info", &sql_info_module, d, sql_db_unref);
+    }
+    for (size_t i = 0; i < sizeof hdf5_modules / sizeof *hdf5_modules && rc == SQLITE_OK; i++) {
+        rc = sqlite3_create_module_v2(db, hdf5_modules[i].name, hdf5_modules[i].module, NULL, NULL);
     }
     if (rc == SQLITE_OK) {
         rc = sql_functions_register(d);

@@ -2,8 +2,8 @@
  * sql_h5.h - private header of the sql_h5_*.c files: other people's HDF5 files as SQL.
  *
  * Idea: a cursor, a table or a call of a function owns one sql_h5, the file that it reads. Each
- * function returns a SQLite code and leaves its message in the sql_h5; whoever talks to SQLite hands
- * the message on. Nothing here writes a file or keeps one open beyond its statement.
+ * function returns a SQLite code and leaves its message in the sql_h5; whoever talks to SQLite
+ * hands the message on. Nothing here writes a file or keeps one open beyond its statement.
  *
  * THREADS  a sql_h5 belongs to one connection, hence to one thread at a time.
  *

@@ -51,6 +51,22 @@ def test_options_are_as_listed(root, connect, in_tmp):
 
 
 def test_functions_are_as_listed(root, connect):
-    there = {name for name, in connect().execute("SELECT name FROM pragma_function_list WHERE name GLOB 'h5mem*'")}
-    listed = names(section(root, "Columns, options, functions").split("\n\n")[2])
+    con = connect()
+    con.execute("SELECT name FROM h5mem_info").fetchone()
+    there = {name for name, in con.execute("SELECT name FROM pragma_function_list WHERE name GLOB 'h5mem*' OR name GLOB "
+                                           "'hdf5*' UNION SELECT name FROM pragma_module_list WHERE name GLOB 'hdf5*'")}
+    paragraphs = section(root, "Columns, options, functions").split("\n\n")
+    listed = names(paragraphs[2] + next(p for p in paragraphs if p.startswith("Any HDF5 file")))
     assert listed - {"h5mem_info"} == there
+
+
+def test_functions_beside_a_query_are_as_listed(root, connect, in_tmp):
+    con = connect()
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("INSERT INTO memory(content) VALUES ('some words')")
+    calls = re.findall(r"`(\w+\(memory[^`]*)`", section(root, "Columns, options, functions").split("\n\n")[3])
+    for call in calls:
+        call = re.sub(r"\s+", " ", call)
+        call = call.replace("open, close", "'<', '>'").replace("col", "0").replace("ellipsis, words", "'..', 1")
+        assert con.execute(f"SELECT {call} FROM memory('words')").fetchone()[0]
+    assert len(calls) == 3

@@ -15,7 +15,7 @@
 #include "h5core.h"
 #include "sql.h"
 
-/* --------------------------------------------------------------------------- sql_h5_open.c: files */
+/* ------------------------------------------------------------------------- sql_h5_open.c: files */
 
 typedef struct sql_h5_name {
     uint64_t addr;
@@ -39,8 +39,8 @@ int sql_h5_open(sql_h5 *h, const char *path);
 void sql_h5_close(sql_h5 *h); /* all of it; who stays */
 /* The object at a path, the caller's to close before the next sql_h5_open or sql_h5_close. */
 int sql_h5_find(sql_h5 *h, const char *path, h5_object **out);
-/* The text of an argument called what; it must not be empty or hold a NUL. A BLOB will do: names that
- * are no UTF-8 are listed as such. Valid as long as v. */
+/* The text of an argument called what; it must not be empty or hold a NUL. A BLOB will do: names
+ * that are no UTF-8 are listed as such. Valid as long as v. */
 int sql_h5_text(sql_h5 *h, const char *what, sqlite3_value *v, const char **out);
 /* The path of the object whose header is at addr, NULL when nothing in the file has it. */
 int sql_h5_name_of(sql_h5 *h, uint64_t addr, const char **out);
@@ -59,7 +59,7 @@ void sql_h5_to_result(sql_h5 *h, int rc, sqlite3_context *ctx);
 /* Bytes of one row (hdf5 table, one element of hdf5_values) and of one block read ahead. */
 #define SQL_H5_ROW_MAX (64u << 20)
 
-/* ----------------------------------------------------------------------- sql_h5_type.c: describing */
+/* -------------------------------------------------------------------- sql_h5_type.c: describing */
 
 /* "i4", ">f8", "S10", "string", "enum(i1)", "f4[3,4]", "vlen(i4)", {"x":"f8","y":"f8"}, ... */
 void sql_h5_dtype(sqlite3_str *s, const h5_type *t);
@@ -133,12 +133,13 @@ int sql_h5_plan_indices(sqlite3_index_info *info, int (*dimension)(int col), int
  * values. A dimension past rank reads as NULL. */
 int sql_h5_box_narrow(sql_h5_box *box, int rank, const char *idx_str, sqlite3_value **argv);
 
-/* --------------------------------------------------------------- sql_h5_tvf.c: shared by functions */
+/* ------------------------------------------------------------ sql_h5_tvf.c: shared by functions */
 
 int sql_h5_tvf_connect(sqlite3 *db, const char *schema, sqlite3_vtab **out);
 int sql_h5_tvf_disconnect(sqlite3_vtab *v);
 /* Takes n arguments, the hidden columns from first on, of which the first is needed: argv gets
- * those that are given, in order, and bit i of idxNum says that i is. *next is the next argvIndex. */
+ * those that are given, in order, and bit i of idxNum says that i is. *next is the next
+ * argvIndex. */
 int sql_h5_tvf_args(sqlite3_vtab *v, sqlite3_index_info *info, const char *who, int first, int n,
                     int *next);
 /* The same and a cost, for those that push nothing else down. */

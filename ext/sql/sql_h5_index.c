@@ -1,8 +1,8 @@
 /*
  * sql_h5_index.c - comparisons of indices (i0, i1, ..., rowid) handed down by SQLite.
  *
- * idxStr holds two letters for each comparison: = > g < l (g and l: or equal) and the dimension, from
- * A on; its value is the next of xFilter's arguments. All are checked by SQLite again.
+ * idxStr holds two letters for each comparison: = > g < l (g and l: or equal) and the dimension,
+ * from A on; its value is the next of xFilter's arguments. All are checked by SQLite again.
  *
  * SPDX-License-Identifier: MIT
  */

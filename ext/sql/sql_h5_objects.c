@@ -49,7 +49,7 @@ typedef struct objects_cursor {
     int no_memory;
 } objects_cursor;
 
-/* ------------------------------------------------------------------------------------ one object */
+/* ----------------------------------------------------------------------------------- one object */
 
 static const char *kind_name(int kind)
 {

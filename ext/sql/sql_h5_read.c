@@ -2,8 +2,8 @@
  * sql_h5_read.c - hdf5_read(file, object [, start [, count]]): values as one BLOB.
  *
  * FORMAT   the elements in C order, little-endian, of the same size as in the file, fields of
- *          compounds too; integers that use some of their bits extended to all; a dataset of floats that
- *          are not IEEE 754 of 2, 4 or 8 bytes as floats of 8; strings with their padding
+ *          compounds too; integers that use some of their bits extended to all; a dataset of floats
+ *          that are not IEEE 754 of 2, 4 or 8 bytes as floats of 8; strings with their padding
  *
  * Variable-length values and references have no bytes of their own and are refused.
  *

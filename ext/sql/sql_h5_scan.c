@@ -3,8 +3,8 @@
  *
  * Idea: of the box, as many of the last dimensions as fit are read whole, one dimension is cut into
  * blocks, and those before it go index by index. The first block is small, so that a LIMIT costs
- * little; later ones grow, end where chunks end, and are made large enough for a row of chunks where
- * that fits, so that no chunk is decoded more often than need be.
+ * little; later ones grow, end where chunks end, and are made large enough for a row of chunks
+ * where that fits, so that no chunk is decoded more often than need be.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -6,12 +6,12 @@
  *   everything else                   column value; of three dimensions and more, JSON of the part
  *                                     under one index of the first
  *
- * The rowid is the index along the first dimension, from 0. A relative path is relative to the folder
- * of the schema's database file. The table is read-only and has SQLite's default risk level.
+ * The rowid is the index along the first dimension, from 0. A relative path is relative to the
+ * folder of the schema's database file. The table is read-only and has SQLite's default risk level.
  *
- * FORMAT   shadow table t_columns(declaration TEXT): one row, the columns as CREATE found them, so that
- *          a database is opened, listed and dropped without the file. A query whose file has other
- *          columns by then fails.
+ * FORMAT   shadow table t_columns(declaration TEXT): one row, the columns as CREATE found them, so
+ *          that a database is opened, listed and dropped without the file. A query whose file has
+ *          other columns by then fails.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,7 +34,7 @@ typedef struct table_cursor {
     sql_h5_scan scan;
 } table_cursor;
 
-/* --------------------------------------------------------------------------------------- columns */
+/* -------------------------------------------------------------------------------------- columns */
 
 static int shape_of(const h5_dataset_info *d)
 {

@@ -3,8 +3,9 @@
  *
  * A number is i, u or f and its bytes, `>` before it when its bytes are stored big-endian; `:` and
  * the bits in use, or exponent and mantissa of a float, when these are not the usual ones. Then:
- * b1 bitfield, t4 time, S10 fixed string, string, opaque(16), ref(object), ref(region), ref(attribute),
- * enum(i1), vlen(f4), complex(f8), an array as base[3,4], a compound as a JSON object of its fields.
+ * b1 bitfield, t4 time, S10 fixed string, string, opaque(16), ref(object), ref(region),
+ * ref(attribute), enum(i1), vlen(f4), complex(f8), an array as base[3,4], a compound as a JSON
+ * object of its fields.
  *
  * SPDX-License-Identifier: MIT
  */

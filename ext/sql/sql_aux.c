@@ -7,8 +7,8 @@
  * for each row whose column is read, and only a cursor that is on that very row answers to it, so
  * nothing is ever followed that may be gone. Where the query gave the column a text (`memory MATCH
  * 'words'`, `memory('words')`), SQLite may check that constraint itself, so the value must be that
- * text. It is then a copy whose address stands for the serial number for as long as SQLite holds it:
- * a `sql_mark` in a list of the connection's.
+ * text. It is then a copy whose address stands for the serial number as long as SQLite holds it: a
+ * `sql_mark` in a list of the connection's.
  *
  * A text is tokenised again, with offsets, and a token that is one of the query's is marked. Marks
  * that touch or overlap (trigrams) become one. The window of a snippet is chosen as FTS5 does: most
@@ -39,7 +39,7 @@ struct sql_mark {
     char text[];
 };
 
-/* ---------------------------------------------------------------------------- the row as a value */
+/* --------------------------------------------------------------------------- the row as a value */
 
 static void mark_free(void *text)
 {
@@ -122,7 +122,7 @@ static int find_row(sqlite3_context *ctx, sqlite3_value *v, const char *name, sq
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------ text */
+/* ----------------------------------------------------------------------------------------- text */
 
 typedef struct word {
     int start, end; /* bytes of the text */
@@ -205,7 +205,7 @@ static void doc_free(doc *d)
     sqlite3_free(d->terms);
 }
 
-// Free in any case. 0 after leaving a result in ctx: an error, or NULL for a column without a value.
+// Free in any case. 0 after leaving a result in ctx: an error, or NULL for a column without value.
 static int doc_read(sqlite3_context *ctx, const sql_current *row, int which, int need_words, doc *d)
 {
     static const int columns[] = {ST_COL_CONTENT, ST_COL_TAGS, ST_COL_SESSION};
@@ -250,7 +250,7 @@ static int doc_read(sqlite3_context *ctx, const sql_current *row, int which, int
     return rc == SQLITE_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- output */
+/* --------------------------------------------------------------------------------------- output */
 
 typedef struct piece {
     const char *s;
@@ -354,7 +354,7 @@ static void highlight_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     doc_free(&d);
 }
 
-/* ---------------------------------------------------------------------------------------- snippet */
+/* -------------------------------------------------------------------------------------- snippet */
 
 /* The words in a window that only moves forward. */
 typedef struct window {
@@ -489,7 +489,7 @@ static void snippet_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     doc_free(&d);
 }
 
-/* ------------------------------------------------------------------------------------------- bm25 */
+/* ----------------------------------------------------------------------------------------- bm25 */
 
 // The row's rank. FTS5 multiplies a term's count by its column's weight; the ranking has only the
 // weights it was made with, 1, and one column to count in.
@@ -517,7 +517,7 @@ static void bm25_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     }
 }
 
-/* ----------------------------------------------------------------------------------- registration */
+/* --------------------------------------------------------------------------------- registration */
 
 static const struct {
     const char *name;

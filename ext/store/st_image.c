@@ -131,6 +131,21 @@ int st_image_schema(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], ui
     return rc;
 }
 
+int st_image_uuid(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], uint8_t uuid[16],
+                  st_error *err)
+{
+    h5_file *f = NULL;
+    h5_object *meta = NULL;
+    int rc;
+    ST_TRY(open_at(io, superblock, &f, err));
+    rc = check_root(f, err);
+    rc = rc ? rc : find_object(f, "/meta", &meta, err);
+    rc = rc ? rc : meta_uuid(meta, uuid, err);
+    h5_object_close(meta);
+    h5_file_close(f);
+    return rc;
+}
+
 static int read_options(const h5_object *meta, st_options *o, st_error *err)
 {
     const char *const *names = st_option_names();

@@ -105,6 +105,9 @@ typedef struct st_image {
 /* Reads what /meta says of the schema. For the first image of a store. */
 int st_image_schema(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], uint8_t uuid[16],
                     st_schema **out, st_error *err);
+/* Whose file is it? */
+int st_image_uuid(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], uint8_t uuid[16],
+                  st_error *err);
 /* Opens the root that superblock names. file's count goes up. schema must outlive the image. */
 int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
                   const uint8_t uuid[16], const st_schema *schema, st_image **out, st_error *err);

@@ -319,6 +319,28 @@ static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_erro
     return ST_OK;
 }
 
+enum { LOOK_MS = 1000 };
+
+/* Once a second: is the file still as long as what is mapped of it? A read behind the end of a file
+** that somebody has cut would end the process. */
+static int look_at_file(st_store *s, st_error *err)
+{
+    int64_t now = st_now_ms();
+    uint64_t size = 0;
+    h5_error e = {0};
+    h5_io *io;
+    if (now - s->looked < LOOK_MS || !s->gen) {
+        return ST_OK;
+    }
+    io = s->gen->image->file->io; // which need not be the file that is at the path by now
+    if (io->size(io, &size, &e) == H5_OK && size < s->gen->image->map_n) {
+        return st_fail(err, ST_CORRUPT, "the file was cut to %llu bytes while it was open",
+                       (unsigned long long)size);
+    }
+    s->looked = now;
+    return ST_OK;
+}
+
 int st_snapshot_refresh(st_conn *c, st_error *err)
 {
     st_store *s = c->store;
@@ -328,6 +350,7 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
         return ST_OK;
     }
     pthread_mutex_lock(&s->lock);
+    rc = look_at_file(s, err);
     for (int i = 0; i < REREADS && again && !rc; i++) {
         again = 0;
         rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);

@@ -266,7 +266,7 @@ static int open_h5(st_store *s, st_error *err)
 int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err)
 {
     st_file_id now, open;
-    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    uint8_t sb[H5_SUPERBLOCK_BYTES], uuid[16];
     st_file *old = s->file;
     h5_io *io;
     int fd, rc, there = st_id_of_path(s->path, &now);
@@ -285,6 +285,11 @@ int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err)
     if (!rc && memcmp(sb, h->in_force, sizeof sb) != 0 &&
         !((!h->next_ino || h->next_ino == now.ino) && memcmp(sb, h->pending, sizeof sb) == 0)) {
         rc = st_fail(err, ST_IO, "the file was replaced while it was open");
+    }
+    // Two young stores can have the same superblock: only the uuid tells them apart.
+    rc = rc ? rc : st_image_uuid(io, sb, uuid, err);
+    if (!rc && memcmp(uuid, s->uuid, sizeof uuid) != 0) {
+        rc = st_fail(err, ST_IO, "the file was replaced by another store while it was open");
     }
     if (rc) {
         io->close(io);

@@ -43,6 +43,7 @@ typedef struct st_store {
     uint64_t counter; /* of the header that gen, seq and doubt were made from */
     uint64_t seq;     /* newest committed sequence in gen */
     int doubt;        /* that header names a prepared transaction */
+    int64_t looked;   /* st_now_ms of the last look at the file's size */
     int foreign;  /* the file's superblock is none the log knows: somebody else changed the file */
     int checked;  /* a writer has looked behind the committed length since the store was opened */
     int tail_cut; /* and has cut off what was there */

@@ -67,7 +67,7 @@ static int add_tree(h5_cidx *ix, uint64_t addr, int level, uint64_t *left, h5_er
 
 int h5_btree1_open(h5_cidx *ix, h5_error *err)
 {
-    uint64_t left = ix->f->eof;
+    uint64_t left = ix->f->most;
     return add_tree(ix, ix->o->info.addr, -1, &left, err);
 }
 

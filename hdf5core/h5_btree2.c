@@ -115,7 +115,7 @@ int h5_btree2_each(h5_file *f, uint64_t addr, h5_btree2 *info,
                    h5_error *err)
 {
     uint8_t head[HEADER_BYTES];
-    walk w = {.f = f, .info = info, .left = f->eof, .each = each, .ctx = ctx};
+    walk w = {.f = f, .info = info, .left = f->most, .each = each, .ctx = ctx};
     info->addr = addr;
     H5_TRY(h5_file_read(f, addr, head, sizeof head, "version 2 B-tree", err));
     h5_cur c = h5_cur_on(head, sizeof head);

@@ -19,7 +19,7 @@
 
 /* Up to this many runs are read one by one. A read from the page cache costs about as much as
 ** copying some KiB, and a span may be a whole chunk. */
-enum { RUNS_DIRECT = 4 };
+enum { RUNS_DIRECT = 4, FILL_NEVER = 1 };
 
 int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n, h5_error *err)
 {
@@ -150,7 +150,8 @@ void h5_read_fill(const h5_object *o, h5_runs *runs, uint8_t *dst)
     uint64_t s, d;
     while (h5_runs_next(runs, &s, &d)) {
         uint8_t *p = dst + d * size;
-        if (!o->fill) {
+        // Where the writer asked that fill values never be written, there are none to be read.
+        if (!o->fill || o->info.fill_time == FILL_NEVER) {
             memset(p, 0, bytes);
             continue;
         }

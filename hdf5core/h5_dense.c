@@ -56,7 +56,7 @@ static int add(void *ctx, const uint8_t *record, h5_error *err)
 
 static int load_from(h5_object *o, const h5_dense *d, int is_attr, h5_error *err)
 {
-    load l = {.o = o, .left = o->f->eof, .is_attr = is_attr};
+    load l = {.o = o, .left = o->f->most, .is_attr = is_attr};
     int rc = h5_fheap_open(&l.heap, o->f, d->heap, err);
     // A heap may hold more than the file where it is compressed.
     if (rc == H5_OK && l.heap.pipeline.n)

@@ -220,7 +220,7 @@ int h5_earray_open(h5_cidx *ix, h5_error *err)
                 .addr = ix->o->info.addr,
                 .filtered = ix->o->info.pipeline.n > 0,
                 .width = h5_cidx_size_width(ix->o),
-                .left = ix->f->eof};
+                .left = ix->f->most};
     uint64_t index = H5_UNDEF;
     uint8_t *p;
     H5_TRY(parse_header(&a, &index, err));

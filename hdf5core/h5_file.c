@@ -15,6 +15,8 @@
 
 #include "h5_msg.h"
 
+enum { LOAD_LEAST = 65536 }; /* a set's files may be shorter than what zeros fill up */
+
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err)
 {
     if (addr > f->eof || n > f->eof - addr)
@@ -35,6 +37,9 @@ int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_
 {
     *out = NULL;
     H5_TRY(h5_file_inside(f, addr, n, what, err));
+    if (n > f->most && n > LOAD_LEAST)
+        return h5_fail(err, H5_FORMAT, addr, "%s: %" PRIu64 " bytes, more than are stored", what,
+                       n);
     uint8_t *p = n <= SIZE_MAX / 2 ? h5_malloc((size_t)n) : NULL;
     if (!p)
         return h5_fail_nomem(err, what);
@@ -66,23 +71,23 @@ static int check_extension(h5_file *f, uint64_t addr, h5_error *err)
     return rc;
 }
 
-/* A driver information block says that the file is one of a set. h5_io_set puts a set together, and
-** then the block says nothing that is not known. */
+/* A driver information block says that the file is one of a set. */
 static int check_driver(h5_file *f, uint64_t addr, h5_error *err)
 {
     uint8_t head[16];
-    if (addr == H5_UNDEF || f->owned)
+    if (addr == H5_UNDEF)
         return H5_OK;
     H5_TRY(h5_file_read(f, addr, head, sizeof head, "driver information block", err));
     return h5_fail(err, H5_UNSUPPORTED, addr, "one file of a set (driver %.8s)", (char *)head + 8);
 }
 
-static int open_with(h5_io *io, h5_io *owned, uint64_t at, const h5_superblock *s, h5_file **out,
+/* set: bytes of all files of a set, 0 for a file of its own. */
+static int open_with(h5_io *io, uint64_t set, uint64_t at, const h5_superblock *s, h5_file **out,
                      h5_error *err)
 {
     uint64_t size;
     H5_TRY(io->size(io, &size, err));
-    if (s->eof > size - at)
+    if (s->eof > size - at && set == 0)
         return h5_fail(err, H5_FORMAT, at,
                        "truncated file: %" PRIu64 " bytes, the superblock says %" PRIu64, size,
                        s->eof);
@@ -90,13 +95,13 @@ static int open_with(h5_io *io, h5_io *owned, uint64_t at, const h5_superblock *
     if (!f)
         return h5_fail_nomem(err, "an open HDF5 file");
     f->io = io;
-    f->owned = owned;
     f->base = at;
-    f->eof = s->eof;
+    f->eof = set && size - at > s->eof ? size - at : s->eof;
+    f->most = set ? set : f->eof;
     f->root = s->root;
     f->version = s->version;
     f->sohm = H5_UNDEF;
-    int rc = check_driver(f, s->driver, err);
+    int rc = set ? H5_OK : check_driver(f, s->driver, err);
     if (rc == H5_OK && s->extension != H5_UNDEF)
         rc = check_extension(f, s->extension, err);
     if (rc != H5_OK) {
@@ -113,7 +118,7 @@ int h5_file_open_at(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], h5
     h5_superblock s;
     *out = NULL;
     H5_TRY(h5_superblock_parse(superblock, &s, err));
-    return open_with(io, NULL, 0, &s, out, err);
+    return open_with(io, 0, 0, &s, out, err);
 }
 
 /* Looks for the signature at 0, 512, 1024, 2048, ...; head gets the bytes from there, zeros beyond
@@ -137,7 +142,7 @@ static int find_superblock(h5_io *io, uint8_t head[H5_SUPERBLOCK_OLD_BYTES], uin
     return h5_fail(err, H5_FORMAT, 0, "superblock: no HDF5 signature");
 }
 
-int h5_file_open_io(h5_io *io, h5_io *owned, h5_file **out, h5_error *err)
+int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err)
 {
     uint8_t head[H5_SUPERBLOCK_OLD_BYTES];
     h5_superblock s;
@@ -146,12 +151,12 @@ int h5_file_open_io(h5_io *io, h5_io *owned, h5_file **out, h5_error *err)
     H5_TRY(find_superblock(io, head, &at, err));
     H5_TRY(head[8] < 2 ? h5_superblock_parse_old(head, &s, err)
                        : h5_superblock_parse(head, &s, err));
-    return open_with(io, owned, at, &s, out, err);
+    return open_with(io, set, at, &s, out, err);
 }
 
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err)
 {
-    return h5_file_open_io(io, NULL, out, err);
+    return h5_file_open_io(io, 0, out, err);
 }
 
 void h5_file_close(h5_file *f)

@@ -12,6 +12,8 @@ struct h5_file {
     h5_io *io;     /* the caller's */
     uint64_t eof;  /* of the superblock; never beyond the end of the io when the file was opened */
     uint64_t root; /* address of the root group's header */
+    uint64_t
+        most; /* bytes that are stored: what may be read into memory at once. eof, but in sets */
     uint64_t base; /* of address 0 in the io; all other addresses count from there */
     uint64_t sohm; /* table of shared messages, H5_UNDEF = none */
     unsigned nsohm;
@@ -41,8 +43,9 @@ int h5_superblock_parse_old(const uint8_t in[H5_SUPERBLOCK_OLD_BYTES], h5_superb
 
 int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err);
 
-/* h5_file_open; owned is closed with the file. After a failure it is still the caller's. */
-int h5_file_open_io(h5_io *io, h5_io *owned, h5_file **out, h5_error *err);
+/* h5_file_open; set is 0, or the bytes of all files of the set that io is, which may be longer than
+** the superblock knows, and shorter. */
+int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err);
 
 /* Opens a file that f names, from the folder of f; the caller closes it. */
 int h5_file_beside(h5_file *f, const char *name, h5_io **out, h5_error *err);

@@ -51,7 +51,7 @@ int h5_heaps_open(h5_file *f, h5_heaps **out, h5_error *err)
     if (!h)
         return h5_fail_nomem(err, "global heaps");
     h->f = f;
-    h->left = f->eof;
+    h->left = f->most;
     return H5_OK;
 }
 

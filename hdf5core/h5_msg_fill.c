@@ -34,7 +34,7 @@ static int take_value(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *err)
         return h5_msg_short(m, "fill value", err);
     o->fill = size ? value : NULL;
     o->fill_bytes = size;
-    o->info.fill_kind = size ? H5_FILL_USER : H5_FILL_DEFAULT;
+    o->info.fill_kind = size ? H5_FILL_USER : H5_FILL_DEFAULT; // an old one of no size says as much
     o->info.fill_value = o->fill;
     return H5_OK;
 }

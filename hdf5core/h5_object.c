@@ -110,6 +110,9 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
         return h5_fail_nomem(err, "an object");
     h5_error_clear(&o->refuse);
     o->f = f;
+    o->info.fill_kind = H5_FILL_UNDEFINED; // until a message says more
+    o->info.alloc_time = 2;
+    o->info.fill_time = 2;
     o->links.heap = o->attrs.heap = H5_UNDEF;
     int rc = h5_ohdr_read(f, addr, &o->oh, err);
     for (size_t i = 0; rc == H5_OK && i < o->oh.nmsg; i++)

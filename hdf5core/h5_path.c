@@ -4,10 +4,10 @@
  * A set is put together as one io over the ios of its files, each of which holds a range of
  * addresses. Which kind of set it is follows from the name of the file that is opened and from what
  * lies beside it; the driver information block only confirms it.
- *   family: NAME<number>..., files of the size of the first one behind another. The number is the last
- *           run of digits in the name and counts from zero.
+ *   family: NAME<number>.EXT, files of the size of the first one behind another. The number is the
+ *           last run of digits before the ending and counts from zero.
  *   split:  NAME-m.EXT holds the metadata from address 0, NAME-r.EXT the raw data from half of the
- *           address space (2^63).
+ *           address space (2^63 - 1).
  *
  * FORMAT   HDF5 spec: II.B "File Driver Info"
  *   version 0 | 3 reserved | bytes 4 | name 8 | family: bytes of a member 8
@@ -23,7 +23,7 @@
 #include "h5_file.h"
 
 enum { DIGITS_MAX = 9 };
-#define SPLIT_RAW (1ull << 63)
+#define SPLIT_RAW ((1ull << 63) - 1)
 
 /* One io over several. */
 typedef struct set {
@@ -32,6 +32,7 @@ typedef struct set {
     uint64_t *at; /* first address of each */
     size_t n, cap, at_cap;
     uint64_t end;
+    uint64_t bytes; /* of all files */
 } set;
 
 static int set_size(h5_io *io, uint64_t *out, h5_error *err)
@@ -41,28 +42,31 @@ static int set_size(h5_io *io, uint64_t *out, h5_error *err)
     return H5_OK;
 }
 
+/* What no file holds, between two or behind a short one, reads as zeros. */
 static int set_read(h5_io *io, uint64_t off, void *buf, size_t n, h5_error *err)
 {
     set *s = (set *)io;
     uint8_t *to = buf;
-    for (size_t i = s->n; i-- > 0 && n > 0;) {
+    while (n > 0) {
+        size_t i = s->n;
         uint64_t size;
-        if (off < s->at[i])
-            continue;
-        H5_TRY(s->part[i]->size(s->part[i], &size, err));
-        uint64_t from = off - s->at[i];
-        size_t take = from >= size ? 0 : size - from < n ? (size_t)(size - from) : n;
-        if (take == 0)
-            break;
-        H5_TRY(s->part[i]->read(s->part[i], from, to, take, err));
+        while (i > 0 && off < s->at[i - 1])
+            i--;
+        if (i == 0)
+            return h5_fail(err, H5_FORMAT, off, "set of files: no file for %" PRIu64, off);
+        H5_TRY(s->part[i - 1]->size(s->part[i - 1], &size, err));
+        uint64_t from = off - s->at[i - 1], next = i < s->n ? s->at[i] - off : UINT64_MAX;
+        size_t take = n < next ? n : (size_t)next;
+        if (from >= size) {
+            memset(to, 0, take);
+        } else {
+            take = take < size - from ? take : (size_t)(size - from);
+            H5_TRY(s->part[i - 1]->read(s->part[i - 1], from, to, take, err));
+        }
         to += take;
         off += take;
         n -= take;
-        i = s->n;
     }
-    if (n > 0)
-        return h5_fail(err, H5_FORMAT, off, "set of files: %zu bytes at %" PRIu64 " are in none", n,
-                       off);
     return H5_OK;
 }
 
@@ -143,25 +147,45 @@ static int set_add(set *s, h5_io *part, uint64_t at, h5_error *err)
     s->part[s->n] = part;
     s->at[s->n++] = at;
     s->end = at + size > s->end ? at + size : s->end;
+    s->bytes += size;
     return H5_OK;
+}
+
+/* The place of the last run of digits in the last part of a path, n its length; NULL for none. */
+static const char *last_digits(const char *path, size_t *n)
+{
+    const char *stop = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const char *p = dot && dot > stop ? dot : path + strlen(path);
+    while (p > path && p != stop && !(p[-1] >= '0' && p[-1] <= '9'))
+        p--;
+    for (*n = 0; p > path && p[-1] >= '0' && p[-1] <= '9'; p--)
+        ++*n;
+    return *n > 0 && *n <= DIGITS_MAX ? p : NULL;
 }
 
 /* The driver of a set, 8 letters and a NUL, "" for a file of its own; *member the bytes of the first
 ** of a family. */
-static int driver_of(h5_io *io, char name[9], uint64_t *member, h5_error *err)
+static int driver_of(h5_io *io, const char *path, char name[9], uint64_t *member, h5_error *err)
 {
     uint8_t head[H5_SUPERBLOCK_OLD_BYTES] = {0}, block[24];
     h5_superblock s;
     uint64_t size;
+    size_t n;
     name[0] = 0;
     *member = 0;
     H5_TRY(io->size(io, &size, err));
     if (size < sizeof head)
         return H5_OK;
     H5_TRY(io->read(io, 0, head, sizeof head, err));
-    if (!h5_superblock_is(head) || head[8] > 1 ||
-        h5_superblock_parse_old(head, &s, NULL) != H5_OK || s.driver == H5_UNDEF ||
-        s.driver > size || size - s.driver < sizeof block)
+    if (!h5_superblock_is(head) || head[8] > 1 || h5_superblock_parse_old(head, &s, NULL) != H5_OK)
+        return H5_OK;
+    const char *digits = s.eof > size ? last_digits(path, &n) : NULL;
+    if (s.driver == H5_UNDEF && digits && strtoul(digits, NULL, 10) == 0) {
+        // Families of HDF5 1.6 have no block; all files but the last are of one size.
+        memcpy(name, "NCSAfami", 9);
+        *member = size;
+    }
+    if (s.driver == H5_UNDEF || s.driver > size || size - s.driver < sizeof block)
         return H5_OK;
     H5_TRY(io->read(io, s.driver, block, sizeof block, err));
     h5_cur c = h5_cur_on(block + 8, 16);
@@ -169,17 +193,6 @@ static int driver_of(h5_io *io, char name[9], uint64_t *member, h5_error *err)
     name[8] = 0;
     *member = h5_cur_u64(&c);
     return H5_OK;
-}
-
-/* The place of the last run of digits in the last part of a path, n its length; NULL for none. */
-static const char *last_digits(const char *path, size_t *n)
-{
-    const char *p = path + strlen(path), *stop = strrchr(path, '/');
-    while (p > path && p != stop && !(p[-1] >= '0' && p[-1] <= '9'))
-        p--;
-    for (*n = 0; p > path && p[-1] >= '0' && p[-1] <= '9'; p--)
-        ++*n;
-    return *n > 0 && *n <= DIGITS_MAX ? p : NULL;
 }
 
 /* The other files of a family, whose first is in s: those that are there under the next numbers. */
@@ -232,15 +245,16 @@ static int add_split(set *s, const char *path, h5_error *err)
     return rc == H5_OK ? set_add(s, part, SPLIT_RAW, err) : rc;
 }
 
-/* The io of a file, or of the set that it is the first of. */
-static int io_of(const char *path, h5_io **out, h5_error *err)
+/* The io of a file, or of the set that it is the first of; *bytes of a set, else 0. */
+static int io_of(const char *path, h5_io **out, uint64_t *bytes, h5_error *err)
 {
     char driver[9];
     uint64_t member;
     h5_io *io;
     *out = NULL;
+    *bytes = 0;
     H5_TRY(h5_io_file(path, H5_IO_READ, &io, err));
-    int rc = driver_of(io, driver, &member, err);
+    int rc = driver_of(io, path, driver, &member, err);
     int family = strcmp(driver, "NCSAfami") == 0, multi = strcmp(driver, "NCSAmult") == 0;
     if (rc == H5_OK && (family || multi)) {
         set *s = set_new();
@@ -252,6 +266,7 @@ static int io_of(const char *path, h5_io **out, h5_error *err)
         if (rc == H5_OK)
             rc = family ? add_family(s, path, member, err) : add_split(s, path, err);
         io = &s->io;
+        *bytes = s->bytes;
     }
     if (rc != H5_OK)
         io->close(io);
@@ -271,9 +286,10 @@ int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
         return h5_fail_nomem(err, "a path");
     memcpy(folder, path, n);
     folder[n] = 0;
-    int rc = io_of(path, &io, err);
+    uint64_t bytes;
+    int rc = io_of(path, &io, &bytes, err);
     if (rc == H5_OK) {
-        rc = h5_file_open_io(io, io, out, err);
+        rc = h5_file_open_io(io, bytes, out, err);
         if (rc != H5_OK)
             io->close(io);
     }
@@ -281,6 +297,7 @@ int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
         h5_free(folder);
         return rc;
     }
+    (*out)->owned = io;
     (*out)->folder = folder;
     return H5_OK;
 }

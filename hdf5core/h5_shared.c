@@ -3,7 +3,7 @@
  * that many objects have in common
  *
  * FORMAT   HDF5 spec: IV.A.2 "Shared message", III.H "Shared Object Header Message Table"
- *   version 1: 1 | type 1 | 6 reserved | header 8
+ *   version 1: 1 | type 1 | 6 reserved | 8 unused | header 8
  *   version 2: 2 | type 1 | header 8
  *   version 3: 3 | type 1 | type 1: id in the heap 8; type 2: header 8
  *   table: "SMTB" | indexes | lookup3
@@ -108,7 +108,7 @@ int h5_shared_find(h5_object *o, uint16_t id, const uint8_t *body, size_t n, uin
     unsigned version = h5_cur_u8(&c), type = h5_cur_u8(&c);
     memset(out, 0, sizeof *out);
     if (version == 1)
-        h5_cur_take(&c, 6);
+        h5_cur_take(&c, 14);
     const uint8_t *where = h5_cur_take(&c, 8);
     if (!where || version < 1 || version > 3)
         return h5_fail(err, H5_FORMAT, at, "shared message: version %u, %zu bytes", version, n);

@@ -109,7 +109,7 @@ static int add_tree(walk *w, uint64_t addr, int level, h5_error *err)
 
 int h5_symtab_load(h5_object *o, h5_error *err)
 {
-    walk w = {.o = o, .left = o->f->eof};
+    walk w = {.o = o, .left = o->f->most};
     H5_TRY(h5_lheap_load(o->f, o->symbol_heap, &o->arena, &w.heap, err));
     return add_tree(&w, o->symbols, -1, err);
 }

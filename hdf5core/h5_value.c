@@ -80,16 +80,19 @@ static double float_of(const h5_type *t, const uint8_t *p)
                   : (int64_t)exponent - (int64_t)t->exponent_bias < -100000
                       ? -100000
                       : (int64_t)exponent - (int64_t)t->exponent_bias);
+    // Writers whose long double is IEEE binary128 call it "not normalised" though its leading bit is
+    // implied; other formats of that name (x86) store it.
+    unsigned norm = t->norm == 0 && t->mantissa_bits == 112 ? 2 : t->norm;
     if (exponent == top && t->exponent_bits > 1 && !t->vax) {
         // With the leading bit stored, infinity has it set.
-        double rest = t->norm == 1 && m >= 0.5 ? m - 0.5 : m;
+        double rest = norm < 2 && m >= 0.5 ? m - 0.5 : m;
         v = rest == 0 ? INFINITY : NAN;
-    } else if (t->norm == 1) {
+    } else if (norm < 2) {
         v = ldexp(m, e + 1);
-    } else if (t->norm == 2 && exponent == 0) {
+    } else if (exponent == 0) {
         v = t->vax ? 0 : ldexp(m, e + 1);
     } else {
-        v = ldexp(t->norm == 2 ? 1 + m : m, e);
+        v = ldexp(1 + m, e);
     }
     return bits_of(t, p, t->sign_at, 1) ? -v : v;
 }

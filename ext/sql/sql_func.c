@@ -1,7 +1,7 @@
 /*
  * sql_func.c - the scalar functions: their table, and those that are short: version, flush, config.
  *
- * Functions with side effects, or that take a table's name, are DIRECTONLY: no view, trigger or
+ * Functions with side effects, or that take a path, are DIRECTONLY: no view, trigger or
  * schema of a stranger's database can call them. Those that change rows or options run nested SQL
  * on the caller's connection, so that they join its transaction.
  *
@@ -184,7 +184,8 @@ typedef struct function_row {
 
 enum {
     PURE = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
-    DIRECT = SQLITE_UTF8 | SQLITE_DIRECTONLY
+    DIRECT = SQLITE_UTF8 | SQLITE_DIRECTONLY, // changes something, or takes a path
+    READS = SQLITE_UTF8                       // looks at a table, as a SELECT from it does
 };
 
 static const function_row functions[] = {
@@ -196,9 +197,9 @@ static const function_row functions[] = {
     {"h5mem_flush", 1, DIRECT, flush_fn},
     {"h5mem_compact", 1, DIRECT, compact_fn},
     {"h5mem_backup", 2, DIRECT, backup_fn},
-    {"h5mem_stats", 1, DIRECT, sql_stats_fn},
-    {"h5mem_verify", 1, DIRECT, sql_verify_fn},
-    {"h5mem_config", 2, DIRECT, config_fn},
+    {"h5mem_stats", 1, READS, sql_stats_fn},
+    {"h5mem_verify", 1, READS, sql_verify_fn},
+    {"h5mem_config", 2, READS, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
     {"hdf5_read", 2, DIRECT, sql_h5_read_fn},

@@ -1,7 +1,8 @@
 """hdf5core over files that many programs wrote: the values that libhdf5 read, or a named feature that is not there.
 
-The files and what two versions of libhdf5 found in them lie in the data folder (h5corpus/README.md). Files that start
-with a superblock of version 2 or 3 are compared value by value; all others must be refused in a proper way.
+The files and what two versions of libhdf5 found in them lie in the data folder (h5corpus/README.md). Files with a
+superblock of version 2 or 3 are compared value by value as h5_dataset_read gives them, in the machine's own form;
+test_h5show.py compares everything else, and all other files.
 
 SPDX-License-Identifier: MIT
 """
@@ -57,7 +58,7 @@ def test_values(corpus, report):
         expected = {o["path"]: o for o in file["objects"]}
         for path, kind, code, text, values in objects(done.stdout):
             want = expected.get(path, {})
-            if code == "ok" and kind == "dataset" and "digest" in want and want["digest_type"] != "strings":
+            if code == "ok" and kind == "dataset" and want.get("digest_type", "")[:1] == "<" and not want.get("converted"):
                 equal = hashlib.sha256(values).hexdigest() == want["digest"]
                 count["datasets equal" if equal else "datasets different"] += 1
                 if not equal:
@@ -71,13 +72,6 @@ def test_values(corpus, report):
     assert not faults, faults
     assert count["datasets equal"] >= 357, count
     report(f"foreign files: {dict(count)}")
-
-
-def test_old_superblocks_are_refused_by_name(corpus):
-    root, files = corpus
-    old = [f for f in files if f.get("superblock") in (0, 1) and not f.get("userblock") and "members" not in f]
-    said = {run(root / "dev" / file["path"]).stderr[:31] for file in old}
-    assert said == {b"unsupported: superblock version"}
 
 
 def test_damaged_files(data, report):

@@ -410,6 +410,8 @@ int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int 
 void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);   /* sql_stats.c */
 void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_import.c */
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
+int sql_rows_register(sqlite3 *db); /* sql_rows.c: h5mem_time, h5mem_expand */
+void sql_has_tag_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 /* sql_vector.c */
 void sql_vector_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_vector_json_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);

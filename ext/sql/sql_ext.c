@@ -37,6 +37,9 @@ static int register_all(sqlite3 *db)
         rc = sqlite3_create_module_v2(db, hdf5_modules[i].name, hdf5_modules[i].module, NULL, NULL);
     }
     if (rc == SQLITE_OK) {
+        rc = sql_rows_register(db);
+    }
+    if (rc == SQLITE_OK) {
         rc = sql_functions_register(d);
     }
     if (rc == SQLITE_OK) {

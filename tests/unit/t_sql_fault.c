@@ -232,6 +232,8 @@ static void test_reads(void **ctx)
         "SELECT h5mem_vector_json(h5mem_vector('[1,2.5]')), h5mem_distance('[1,2]', "
         "x'0000803f0000803f', 'l2')",
         "SELECT * FROM h5mem_info WHERE name <> 'sqlite'",
+        "SELECT * FROM h5mem_expand('find the DB errors of last week') e JOIN h5mem_time('May', 0)",
+        "SELECT h5mem_has_tag('a, b', 'b'), start FROM h5mem_time('today', '2026-11-01')",
         "EXPLAIN QUERY PLAN SELECT id FROM memory WHERE embedding MATCH '[1,1,0,0]' AND n = 3",
     };
     (void)ctx;
@@ -266,6 +268,7 @@ static void test_errors(void **ctx)
         "INSERT INTO memory(id) VALUES (1)",
         "INSERT INTO memory(memory) VALUES ('nosuch')",
         "SELECT h5mem_config('memory', 'nosuch')",
+        "SELECT * FROM h5mem_time('today', 'nosuch')",
         "SELECT h5mem_flush('nosuch')",
         "CREATE VIRTUAL TABLE x USING h5mem('x.h5', dim=2, nosuch=5)",
         "CREATE VIRTUAL TABLE x USING h5mem('m.h5', dim=2)",

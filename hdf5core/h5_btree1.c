@@ -9,7 +9,7 @@
  *   11: chunk 8 | stored bytes | filter mask 4 | place in chunks 8 a dimension
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -11,7 +11,7 @@
  *              the heap of shared messages.
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -20,7 +20,7 @@
  *   element:     chunk 8, filtered also: stored bytes, mask 4
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

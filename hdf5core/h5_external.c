@@ -7,7 +7,7 @@
  * show what else lies on this machine.
  *
  * ERRORS   H5_UNSUPPORTED a file without a folder, or a name that leads out of it; H5_IO
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

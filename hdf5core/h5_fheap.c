@@ -19,7 +19,7 @@
  *             fits into an id, else a number in the B-tree; 2 tiny: length - 1 in the low bits
  *
  * ERRORS   H5_FORMAT; H5_UNSUPPORTED huge objects through filters
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -15,7 +15,7 @@
  *               selection; attribute: bytes 2 | name
  *
  * ERRORS   H5_FORMAT
- * TESTS    t_h5_value.c, test_h5core_corpus.py
+ * TESTS    t_h5_value.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

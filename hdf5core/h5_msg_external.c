@@ -6,7 +6,7 @@
  *   a slot: name in the heap 8 | offset in the file 8 | bytes 8 (all ones: to its end)
  *
  * ERRORS   H5_FORMAT
- * TESTS    t_h5_msg.c, test_h5core_corpus.py
+ * TESTS    t_h5_msg.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

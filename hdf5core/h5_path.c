@@ -13,7 +13,7 @@
  *   version 0 | 3 reserved | bytes 4 | name 8 | family: bytes of a member 8
  *
  * ERRORS   H5_IO; H5_UNSUPPORTED sets of more than two parts (driver "multi")
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

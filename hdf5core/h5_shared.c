@@ -11,7 +11,7 @@
  *          4, list up to 2, tree from 2 | messages 2 | index 8 | heap 8
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -11,7 +11,7 @@
  *   No nodes are read that together are longer than the file: a tree that meets itself uses that up.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
- * TESTS    t_h5_symtab.c
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -63,36 +63,38 @@ static double ieee_of(const h5_type *t, const uint8_t *p)
     return f;
 }
 
-/* The top 64 bits of the mantissa and how many bits stay below them. */
-static double mantissa_of(const h5_type *t, const uint8_t *p)
+/* The mantissa as an integer of `keep` bits, fewer than 64; what is cut off shows in the last bit, so
+** that rounding to a double is right. */
+static uint64_t mantissa_of(const h5_type *t, const uint8_t *p, unsigned *keep)
 {
-    unsigned n = t->mantissa_bits, keep = n > 64 ? 64 : n;
-    uint64_t m = bits_of(t, p, t->mantissa_at + (n - keep), keep);
-    return ldexp((double)m, -(int)keep);
+    unsigned n = t->mantissa_bits, cut = n > 63 ? n - 63 : 0;
+    uint64_t m = bits_of(t, p, t->mantissa_at + cut, n - cut);
+    for (unsigned i = 0; i < cut; i += 64)
+        m |= bits_of(t, p, t->mantissa_at + i, cut - i < 64 ? cut - i : 64) != 0;
+    *keep = n - cut;
+    return m;
 }
 
 static double float_of(const h5_type *t, const uint8_t *p)
 {
     uint64_t exponent = bits_of(t, p, t->exponent_at, t->exponent_bits);
     uint64_t top = (1ull << t->exponent_bits) - 1;
-    double m = mantissa_of(t, p), v;
-    int e = (int)((int64_t)exponent - (int64_t)t->exponent_bias > 100000 ? 100000
-                  : (int64_t)exponent - (int64_t)t->exponent_bias < -100000
-                      ? -100000
-                      : (int64_t)exponent - (int64_t)t->exponent_bias);
-    // Writers whose long double is IEEE binary128 call it "not normalised" though its leading bit is
-    // implied; other formats of that name (x86) store it.
-    unsigned norm = t->norm == 0 && t->mantissa_bits == 112 ? 2 : t->norm;
+    int64_t wide = (int64_t)exponent - (int64_t)t->exponent_bias;
+    unsigned keep;
+    uint64_t m = mantissa_of(t, p, &keep);
+    double v;
+    // No double is that large or small; what matters is that it fits an int.
+    int e = wide > 100000 ? 100000 : wide < -100000 ? -100000 : (int)wide;
     if (exponent == top && t->exponent_bits > 1 && !t->vax) {
-        // With the leading bit stored, infinity has it set.
-        double rest = norm < 2 && m >= 0.5 ? m - 0.5 : m;
-        v = rest == 0 ? INFINITY : NAN;
-    } else if (norm < 2) {
-        v = ldexp(m, e + 1);
+        // Where the leading bit is stored, infinity has it set.
+        uint64_t lead = t->norm < 2 ? 1ull << (keep - 1) : 0;
+        v = (m & ~lead) == 0 ? INFINITY : NAN;
+    } else if (t->norm < 2) {
+        v = ldexp((double)m, e + 1 - (int)keep);
     } else if (exponent == 0) {
-        v = t->vax ? 0 : ldexp(m, e + 1);
+        v = t->vax ? 0 : ldexp((double)m, e + 1 - (int)keep);
     } else {
-        v = ldexp(1 + m, e);
+        v = ldexp((double)(m | 1ull << keep), e - (int)keep);
     }
     return bits_of(t, p, t->sign_at, 1) ? -v : v;
 }

@@ -6,7 +6,7 @@
  * links ends by itself.
  *
  * ERRORS   H5_LIMIT H5_WALK_DEPTH_MAX; an object that does not open is an item, not a failure
- * TESTS    t_h5_walk.c, test_h5core_corpus.py
+ * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

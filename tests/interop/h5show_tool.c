@@ -304,8 +304,10 @@ static int show_leaves(leaf *l, const h5_type *t, const uint32_t *inner, const s
     if (t->cls == H5_CLASS_ARRAY && in->cls == H5_CLASS_COMPOUND && depth < 8) {
         uint32_t more[9];
         size_t wide[9];
-        memcpy(more, inner, sizeof *inner * (size_t)depth);
-        memcpy(wide, steps, sizeof *steps * (size_t)depth);
+        if (depth > 0) {
+            memcpy(more, inner, sizeof *inner * (size_t)depth);
+            memcpy(wide, steps, sizeof *steps * (size_t)depth);
+        }
         more[depth] = t->size / in->size;
         wide[depth] = in->size;
         return show_leaves(l, in, more, wide, depth + 1, offset);

@@ -62,7 +62,7 @@ void sql_h5_to_result(sql_h5 *h, int rc, sqlite3_context *ctx);
 /* -------------------------------------------------------------------- sql_h5_type.c: describing */
 
 /* "i4", ">f8", "S10", "string", "enum(i1)", "f4[3,4]", "vlen(i4)", {"x":"f8","y":"f8"}, ... */
-void sql_h5_dtype(sqlite3_str *s, const h5_type *t);
+int sql_h5_dtype(sqlite3_str *s, const h5_type *t);
 /* Of a number: all of its bits are in use; a float is IEEE 754 of 2, 4 or 8 bytes. */
 int sql_h5_is_usual(const h5_type *t);
 /* [3,4]; a size of UINT64_MAX as null. */

@@ -136,8 +136,11 @@ static int x_column(sqlite3_vtab_cursor *cur, sqlite3_context *ctx, int i)
     case COL_DTYPE:
         if (a->type.cls != H5_CLASS_OTHER) {
             s = sqlite3_str_new(NULL);
-            sql_h5_dtype(s, &a->type);
+            int rc = sql_h5_dtype(s, &a->type);
             result_str(ctx, s);
+            if (rc != SQLITE_OK) {
+                sqlite3_result_error_code(ctx, rc);
+            }
         }
         break;
     case COL_SHAPE:

@@ -151,7 +151,7 @@ static void add_object(objects_cursor *c, object_row *row, const h5_object *o)
     row->attrs = (int64_t)h5_object_attrs(o, &attrs);
     if (type) {
         sqlite3_str *s = sqlite3_str_new(NULL);
-        sql_h5_dtype(s, type);
+        c->no_memory |= sql_h5_dtype(s, type) != SQLITE_OK;
         row->text[COL_DTYPE] = finish(c, s);
     }
     if (h5_object_dataset(o)) {
@@ -181,6 +181,9 @@ static char *target(objects_cursor *c, const h5_item *item)
 static int add_item(void *ctx, const h5_item *item)
 {
     objects_cursor *c = ctx;
+    if (item->kind == H5_ITEM_ERROR && item->error->code == H5_NOMEM) {
+        return SQLITE_NOMEM; // says nothing of the object
+    }
     if (c->n == c->room) {
         size_t room = c->room ? 2 * c->room : 16;
         object_row *more = sqlite3_realloc64(c->rows, room * sizeof *more);

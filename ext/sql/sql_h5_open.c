@@ -171,6 +171,9 @@ int sql_h5_text(sql_h5 *h, const char *what, sqlite3_value *v, const char **out)
 static int note_name(void *ctx, const h5_item *item)
 {
     sql_h5 *h = ctx;
+    if (item->kind == H5_ITEM_ERROR && item->error->code == H5_NOMEM) {
+        return SQLITE_NOMEM;
+    }
     if (item->addr == H5_UNDEF || item->kind == H5_ITEM_SAME) {
         return 0;
     }

@@ -123,31 +123,44 @@ static void number(sqlite3_str *s, const h5_type *t)
     }
 }
 
-static void compound(sqlite3_str *s, const h5_type *t)
+/* A field's type as a JSON string. The inner text is made apart: it may have quotes of its own. */
+static int quoted_type(sqlite3_str *s, const h5_type *t)
+{
+    sqlite3_str *inner = sqlite3_str_new(NULL);
+    int rc = sql_h5_dtype(inner, t);
+    size_t n = (size_t)sqlite3_str_length(inner);
+    char *text = sqlite3_str_finish(inner);
+    if (rc == SQLITE_OK && text) {
+        sql_h5_quote(s, text, n);
+    }
+    rc = rc == SQLITE_OK && !text ? SQLITE_NOMEM : rc;
+    sqlite3_free(text);
+    return rc;
+}
+
+static int compound(sqlite3_str *s, const h5_type *t)
 {
     sqlite3_str_appendchar(s, 1, '{');
     for (uint32_t i = 0; i < t->nmember; i++) {
+        const h5_type *field = t->member[i].type;
         sqlite3_str_appendall(s, i ? "," : "");
         sql_h5_quote(s, t->member[i].name, strlen(t->member[i].name));
         sqlite3_str_appendchar(s, 1, ':');
-        if (t->member[i].type->cls == H5_CLASS_COMPOUND) {
-            sql_h5_dtype(s, t->member[i].type);
-        } else {
-            sqlite3_str *inner = sqlite3_str_new(NULL);
-            sql_h5_dtype(inner, t->member[i].type);
-            const char *text = sqlite3_str_value(inner);
-            sql_h5_quote(s, text ? text : "", (size_t)sqlite3_str_length(inner));
-            sqlite3_free(sqlite3_str_finish(inner));
+        int rc = field->cls == H5_CLASS_COMPOUND ? sql_h5_dtype(s, field) : quoted_type(s, field);
+        if (rc != SQLITE_OK) {
+            return rc;
         }
     }
     sqlite3_str_appendchar(s, 1, '}');
+    return SQLITE_OK;
 }
 
-static void wrapped(sqlite3_str *s, const char *what, const h5_type *base)
+static int wrapped(sqlite3_str *s, const char *what, const h5_type *base)
 {
     sqlite3_str_appendf(s, "%s(", what);
-    sql_h5_dtype(s, base);
+    int rc = sql_h5_dtype(s, base);
     sqlite3_str_appendchar(s, 1, ')');
+    return rc;
 }
 
 static const char *reference(const h5_type *t)
@@ -163,8 +176,9 @@ static const char *reference(const h5_type *t)
     }
 }
 
-void sql_h5_dtype(sqlite3_str *s, const h5_type *t)
+int sql_h5_dtype(sqlite3_str *s, const h5_type *t)
 {
+    int rc = SQLITE_OK;
     switch (t->cls) {
     case H5_CLASS_INTEGER:
     case H5_CLASS_FLOAT:
@@ -179,32 +193,33 @@ void sql_h5_dtype(sqlite3_str *s, const h5_type *t)
         sqlite3_str_appendf(s, "opaque(%u)", t->size);
         break;
     case H5_CLASS_COMPOUND:
-        compound(s, t);
+        rc = compound(s, t);
         break;
     case H5_CLASS_REFERENCE:
         sqlite3_str_appendall(s, reference(t));
         break;
     case H5_CLASS_ENUM:
-        wrapped(s, "enum", t->base);
+        rc = wrapped(s, "enum", t->base);
         break;
     case H5_CLASS_VLEN:
         if (t->is_text) {
             sqlite3_str_appendall(s, "string");
         } else {
-            wrapped(s, "vlen", t->base);
+            rc = wrapped(s, "vlen", t->base);
         }
         break;
     case H5_CLASS_ARRAY:
-        sql_h5_dtype(s, t->base);
+        rc = sql_h5_dtype(s, t->base);
         for (uint32_t i = 0; i < t->rank; i++) {
             sqlite3_str_appendf(s, "%c%u", i ? ',' : '[', t->dims[i]);
         }
         sqlite3_str_appendchar(s, 1, ']');
         break;
     case H5_CLASS_COMPLEX:
-        wrapped(s, "complex", t->base);
+        rc = wrapped(s, "complex", t->base);
         break;
     default:
         sqlite3_str_appendall(s, "unknown");
     }
+    return rc == SQLITE_OK ? sqlite3_str_errcode(s) : rc;
 }

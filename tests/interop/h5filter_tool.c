@@ -6,7 +6,8 @@
  * A record is a line of numbers and the stored bytes behind it:
  *     stored bytes, decoded bytes, mask, number of filters, and per filter: id, values, each value
  * decode: per record a line "code TAB bytes TAB text" and the decoded bytes.
- * damage: per record every prefix, and every byte changed in three ways; gives "decoded TAB refused".
+ * damage: per record every prefix, and every byte changed in three ways; a line "decoded TAB
+ *     refused".
  * Input and output end at unmapped pages, so that one byte too far ends the program.
  *
  * SPDX-License-Identifier: MIT

@@ -2,7 +2,8 @@
  * h5_conv.c - from the file's byte order to the machine's
  *
  * A type is walked down to its numbers once for each element; where it is a plain number the loop
- * over the elements is the inner one. Integers that do not fill their bytes are spread over them, so
+ * over the elements is the inner one. Integers that do not fill their bytes are spread over them,
+ * so
  * that what comes out is always a number of the machine.
  *
  * TESTS    t_h5_object.c (attributes), t_h5_dataset.c (reads), t_h5_value.c

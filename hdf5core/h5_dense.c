@@ -7,7 +7,8 @@
  *
  * FORMAT   HDF5 spec: III.A.2 "Version 2 B-trees", records of type 5 and 8
  *   link:      hash 4 | heap id 7
- *   attribute: heap id 8 | message flags 1 | creation order 4 | hash 4. Flag bit 1: the id is one of
+ *   attribute: heap id 8 | message flags 1 | creation order 4 | hash 4. Flag bit 1: the id is one
+ *     of
  *              the heap of shared messages.
  *
  * ERRORS   H5_FORMAT

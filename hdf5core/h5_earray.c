@@ -2,20 +2,25 @@
  * h5_earray.c - extensible array chunk index, read
  *
  * One dimension of the dataset is unlimited. The elements of the array count its chunks with that
- * dimension as the slowest, the others by their maximum sizes. The first elements stand in the index
+ * dimension as the slowest, the others by their maximum sizes. The first elements stand in the
+ * index
  * block; then come data blocks in groups ("super blocks") of growing number and size, those of the
  * first groups named by the index block itself.
  *
  * FORMAT   HDF5 spec: "Extensible Array Index"
- *   header:      "EAHD" | version 0 | client 1 | element bytes 1 | bits of the count 1 | elements in
- *                the index block 1 | least elements of a data block 1 | least data blocks of a super
- *                block 1 | bits of a page 1 | 6 numbers of 8, the fifth the largest element in use + 1 |
+ *   header:      "EAHD" | version 0 | client 1 | element bytes 1 | bits of the count 1 | elements
+ *     in
+ *                the index block 1 | least elements of a data block 1 | least data blocks of a
+ *                  super
+ *                block 1 | bits of a page 1 | 6 numbers of 8, the fifth the largest element in use
+ *                  + 1 |
  *                index block 8 | lookup3
  *   index block: "EAIB" | version 0 | client 1 | header 8 | elements | data blocks 8 each | super
  *                blocks 8 each | lookup3
  *   super block: "EASB" | version 0 | client 1 | header 8 | first element | paged: bits of pages in
  *                use, a row of bytes a data block | data blocks 8 each | lookup3
- *   data block:  "EADB" | version 0 | client 1 | header 8 | first element | elements, unless paged |
+ *   data block:  "EADB" | version 0 | client 1 | header 8 | first element | elements, unless paged
+ *     |
  *                lookup3 | paged: pages of elements, each with its lookup3
  *   element:     chunk 8, filtered also: stored bytes, mask 4
  *

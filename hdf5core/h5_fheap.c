@@ -1,14 +1,16 @@
 /*
  * h5_fheap.c - fractal heaps: links, attributes and shared messages of large numbers
  *
- * The heap is one long space of bytes cut into blocks by a "doubling table": rows of `width` blocks,
+ * The heap is one long space of bytes cut into blocks by a "doubling table": rows of `width`
+ * blocks,
  * the first two of the starting size, each further row of twice the bytes of the one before. Blocks
  * up to the largest direct size hold objects, larger ones are tables of the same kind.
  *
  * FORMAT   HDF5 spec: III.G "Fractal Heap"
  *   header:   "FRHP" | version 0 | id bytes 2 | filter bytes 2 | flags 1 (bit 1: direct blocks have
  *             checksums) | largest managed object 4 | next huge id 8 | huge objects' B-tree 8 | 9
- *             numbers of 8 | width 2 | starting bytes 8 | largest direct bytes 8 | bits of the space 2 |
+ *             numbers of 8 | width 2 | starting bytes 8 | largest direct bytes 8 | bits of the
+ *               space 2 |
  *             2 | root block 8 | rows of the root 2 | filtered: root bytes 8, mask 4, pipeline |
  *             lookup3
  *   indirect: "FHIB" | version 0 | header 8 | place in the space | direct blocks: address 8, where

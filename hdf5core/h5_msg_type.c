@@ -11,8 +11,10 @@
  *   integer         0 big-endian, 3 signed               bit offset 2 | precision 2
  *   bitfield        0 big-endian                         bit offset 2 | precision 2
  *   time            0 big-endian                         precision 2
- *   float           0 big-endian (with 6: VAX),          bit offset 2 | precision 2 | exponent place
- *                   4-5 normalisation, 8-15 sign         1, bits 1 | mantissa place 1, bits 1 | bias 4
+ *   float           0 big-endian (with 6: VAX),          bit offset 2 | precision 2 | exponent
+ *     place
+ *                   4-5 normalisation, 8-15 sign         1, bits 1 | mantissa place 1, bits 1 |
+ *                     bias 4
  *   string          0-3 padding, 4-7 character set
  *   opaque          0-7 bytes of the tag                 tag
  *   compound        0-15 number of members               members: name | place | type
@@ -28,7 +30,8 @@
  *   bytes after the rank and a permutation after the sizes.
  *   Only whole-width integers, IEEE single and double and fixed strings are written.
  *
- * OWNERSHIP  members, bases and sizes go to the arena; names, values and tags point into the message.
+ * OWNERSHIP  members, bases and sizes go to the arena; names, values and tags point into the
+ * message.
  * ERRORS   H5_FORMAT; H5_LIMIT H5_TYPE_DEPTH_MAX
  * TESTS    t_h5_msg.c
  *

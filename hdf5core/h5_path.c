@@ -163,8 +163,8 @@ static const char *last_digits(const char *path, size_t *n)
     return *n > 0 && *n <= DIGITS_MAX ? p : NULL;
 }
 
-/* The driver of a set, 8 letters and a NUL, "" for a file of its own; *member the bytes of the first
-** of a family. */
+/* The driver of a set, 8 letters and a NUL, "" for a file of its own; *member the bytes of the
+** first of a family. */
 static int driver_of(h5_io *io, const char *path, char name[9], uint64_t *member, h5_error *err)
 {
     uint8_t head[H5_SUPERBLOCK_OLD_BYTES] = {0}, block[24];

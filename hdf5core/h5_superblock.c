@@ -1,7 +1,8 @@
 /*
  * h5_superblock.c - the 48 bytes at the start of a file that say where everything else is
  *
- * The superblock stands at offset 0, or after a user block at 512, 1024, 2048, ...; all addresses of
+ * The superblock stands at offset 0, or after a user block at 512, 1024, 2048, ...; all addresses
+ * of
  * the file count from there, whatever its base address says (a user block may have been put before
  * a finished file).
  *

@@ -6,9 +6,11 @@
  *   message: B-tree 8 | local heap 8
  *   B-tree:  "TREE" | type 0 | level 1 | children 2 | left 8 | right 8 | key 8, child 8 ... key 8
  *   node:    "SNOD" | version 1 | 1 | symbols 2 | symbols
- *   symbol:  name in the heap 8 | object header 8 | cache 4 | 4 | scratch 16. Cache 2 is a soft link;
+ *   symbol:  name in the heap 8 | object header 8 | cache 4 | 4 | scratch 16. Cache 2 is a soft
+ *     link;
  *            the scratch then starts with the place of its target in the heap.
- *   No nodes are read that together are longer than the file: a tree that meets itself uses that up.
+ *   No nodes are read that together are longer than the file: a tree that meets itself uses that
+ *     up.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
  * TESTS    test_h5show.py

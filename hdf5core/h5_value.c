@@ -63,8 +63,8 @@ static double ieee_of(const h5_type *t, const uint8_t *p)
     return f;
 }
 
-/* The mantissa as an integer of `keep` bits, fewer than 64; what is cut off shows in the last bit, so
-** that rounding to a double is right. */
+/* The mantissa as an integer of `keep` bits, fewer than 64; what is cut off shows in the last bit,
+** so that rounding to a double is right. */
 static uint64_t mantissa_of(const h5_type *t, const uint8_t *p, unsigned *keep)
 {
     unsigned n = t->mantissa_bits, cut = n > 63 ? n - 63 : 0;

@@ -3,7 +3,8 @@
  *
  * What there is: an I/O table (h5_io), an open file (h5_file), opened objects (h5_object: group,
  * dataset or committed type, with links and attributes), a walk over all of them, chunk tables and
- * reads of datasets and values of any type, and an appending writer (h5_writer) that makes object headers, chunk indexes and superblocks.
+ * reads of datasets and values of any type, and an appending writer (h5_writer) that makes object
+ * headers, chunk indexes and superblocks.
  * Layout source: HDF5 File Format Specification, version 3.0; each section is named where the bytes
  * are read or made.
  *

@@ -4,9 +4,11 @@
  *   h5show_tool FILE     a line of JSON for each object and link, followed by the values that its
  *                        "data" names, as raw bytes one behind the other
  *
- * A value of any type is cut into leaves: the fields of compounds, under the names that lead to them,
+ * A value of any type is cut into leaves: the fields of compounds, under the names that lead to
+ * them,
  * and everything else. Numbers are given in little-endian order and their own width (floats of odd
- * layout as doubles), strings with a NUL between them, each variable-length sequence with its number
+ * layout as doubles), strings with a NUL between them, each variable-length sequence with its
+ * number
  * of elements in 8 bytes before it, references as pairs of kind and address, 8 bytes each.
  *
  * SPDX-License-Identifier: MIT

@@ -412,14 +412,13 @@ static void attributes(void **state)
                  BYTES("\1\0\2\0\14\0\10\0a\0\0\0\0\0\0\0" I4 "\0\0\0\0\1\0\0\0\0\0\0\0wxyz"));
     assert_true(o.attr[0].bytes == 4 && o.attr[0].rank == 0);
     let_go(&o);
-    T_OK(&t, decode(h5_msg_attr_decode, &o, BYTES("\3\0\2\0\14\0\4\0\0a\0" I4 "\2\0\0\2"),
-                    &t.err));
+    T_OK(&t, decode(h5_msg_attr_decode, &o, BYTES("\3\0\2\0\14\0\4\0\0a\0" I4 "\2\0\0\2"), &t.err));
     assert_true(o.attr[0].space == H5_SPACE_NULL && o.attr[0].bytes == 0);
     let_go(&o);
     // What is not read is there by name: here a dataspace with permuted dimensions.
-    T_OK(&t, decode(h5_msg_attr_decode, &o,
-                    BYTES("\3\0\2\0\14\0\20\0\0a\0" I4 "\1\1\2\0\0\0\0\0\3\0\0\0\0\0\0\0"),
-                    &t.err));
+    T_OK(&t,
+         decode(h5_msg_attr_decode, &o,
+                BYTES("\3\0\2\0\14\0\20\0\0a\0" I4 "\1\1\2\0\0\0\0\0\3\0\0\0\0\0\0\0"), &t.err));
     assert_int_equal(o.nattr, 1);
     assert_true(o.attr[0].type.cls == H5_CLASS_OTHER && o.attr[0].bytes == 0 && !o.attr[0].data);
     let_go(&o);
@@ -473,9 +472,10 @@ static void encoded_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dataspace), cmocka_unit_test(datatype),   cmocka_unit_test(fill),
-        cmocka_unit_test(layout),    cmocka_unit_test(filters),    cmocka_unit_test(links),
-        cmocka_unit_test(nested_types), cmocka_unit_test(infos),     cmocka_unit_test(attributes), cmocka_unit_test(encoded_types),
+        cmocka_unit_test(dataspace),     cmocka_unit_test(datatype), cmocka_unit_test(fill),
+        cmocka_unit_test(layout),        cmocka_unit_test(filters),  cmocka_unit_test(links),
+        cmocka_unit_test(nested_types),  cmocka_unit_test(infos),    cmocka_unit_test(attributes),
+        cmocka_unit_test(encoded_types),
     };
     return cmocka_run_group_tests_name("h5_msg", tests, NULL, NULL);
 }

@@ -235,7 +235,7 @@ static void foreign_attributes(void **state)
     t_h5_end(&t);
 }
 
-/* The shape of an attribute that cannot be read hides neither the object nor its other attributes. */
+/* The shape of an attribute that cannot be read hides neither the object nor the others. */
 static void unreadable_attribute(void **state)
 {
     (void)state;

@@ -99,6 +99,11 @@ static int parse_filters(h5_fheap *h, h5_cur *c, unsigned n, h5_error *err)
     int rc = h5_cur_take(c, n) ? h5_msg_filters_decode(o, &m, err)
                                : h5_fail(err, H5_FORMAT, h->addr, "fractal heap: cut off");
     h->pipeline = o->info.pipeline;
+    // Client data beyond what a filter holds itself would go with the arena.
+    for (int i = 0; rc == H5_OK && i < h->pipeline.n; i++)
+        if (h->pipeline.filter[i].more)
+            rc = h5_fail(err, H5_UNSUPPORTED, h->addr, "fractal heap: filter %u with %u values",
+                         h->pipeline.filter[i].id, (unsigned)h->pipeline.filter[i].nvalue);
     h5_arena_free(&o->arena);
     h5_free(o);
     return rc;

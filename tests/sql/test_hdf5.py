@@ -217,8 +217,8 @@ def test_selections(h5, connect, chunks):
     assert rows(con, "SELECT i0, i1, i2, i3 FROM hdf5_values('t.h5', '/x', '[8,7,6]')") == [(8, 7, 6, None)]
 
 
-WHERE = ["i0 = 3", "i0 BETWEEN 2 AND 4 AND i1 > 5", "i1 <= 0", "i0 > 2.5 AND i0 < 4.5", "i0 = 2.5", "i0 >= -3 AND i1 < 1",
-         "i0 > 100", "i0 < 0", "i2 = 0", "i2 IS NULL AND i0 = 1", "i0 = '3'", "i0 > NULL", "i0 IN (1, 5)",
+WHERE = ["i0 = 3", "i0 BETWEEN 2 AND 4 AND i1 > 5", "i1 <= 0", "i0 > 2.5 AND i0 < 4.5", "i0 = 2.5",
+         "i0 >= -3 AND i1 < 1", "i0 > 100", "i0 < 0", "i2 = 0", "i2 IS NULL AND i0 = 1", "i0 = '3'", "i0 > NULL", "i0 IN (1, 5)",
          "i0 = 9223372036854775807", "i0 > 9223372036854775807", "i1 < -9223372036854775808", "i0 < 1e300",
          "i0 > 3 AND i0 > 5 AND i0 >= 4", "i0 = 1 AND i0 = 2", "value > 40 AND i0 < 6"]
 
@@ -503,8 +503,8 @@ OBJECTS = 16  # of a file, those whose values are looked at
 
 
 def test_corpus(connect, data, report):
-    """Every file of the corpus: hdf5_objects lists what the reference lists; of the first objects hdf5_read gives numbers
-    with the reference's digest, and attributes and first values are read or refused with a message.
+    """Every file of the corpus: hdf5_objects lists what the reference lists; of the first objects hdf5_read gives
+    numbers with the reference's digest, and attributes and first values are read or refused with a message.
 
     Not all is right: hdf5core/README.md says which files are not. More than these is a fault.
     """

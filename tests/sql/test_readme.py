@@ -53,8 +53,9 @@ def test_options_are_as_listed(root, connect, in_tmp):
 def test_functions_are_as_listed(root, connect):
     con = connect()
     con.execute("SELECT name FROM h5mem_info").fetchone()
-    there = {name for name, in con.execute("SELECT name FROM pragma_function_list WHERE name GLOB 'h5mem*' OR name GLOB "
-                                           "'hdf5*' UNION SELECT name FROM pragma_module_list WHERE name GLOB 'hdf5*'")}
+    there = {name for name, in con.execute("SELECT name FROM pragma_function_list WHERE name GLOB 'h5mem*' OR name "
+                                           "GLOB 'hdf5*' UNION SELECT name FROM pragma_module_list "
+                                           "WHERE name GLOB 'hdf5*'")}
     paragraphs = section(root, "Columns, options, functions").split("\n\n")
     listed = names(paragraphs[2] + next(p for p in paragraphs if p.startswith("Any HDF5 file")))
     assert listed - {"h5mem_info"} == there

@@ -218,7 +218,8 @@ def test_selections(h5, connect, chunks):
 
 
 WHERE = ["i0 = 3", "i0 BETWEEN 2 AND 4 AND i1 > 5", "i1 <= 0", "i0 > 2.5 AND i0 < 4.5", "i0 = 2.5",
-         "i0 >= -3 AND i1 < 1", "i0 > 100", "i0 < 0", "i2 = 0", "i2 IS NULL AND i0 = 1", "i0 = '3'", "i0 > NULL", "i0 IN (1, 5)",
+         "i0 >= -3 AND i1 < 1", "i0 > 100", "i0 < 0", "i2 = 0", "i2 IS NULL AND i0 = 1", "i0 = '3'", "i0 > NULL",
+         "i0 IN (1, 5)",
          "i0 = 9223372036854775807", "i0 > 9223372036854775807", "i1 < -9223372036854775808", "i0 < 1e300",
          "i0 > 3 AND i0 > 5 AND i0 >= 4", "i0 = 1 AND i0 = 2", "value > 40 AND i0 < 6"]
 

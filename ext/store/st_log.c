@@ -78,11 +78,18 @@ static int unpack(const uint8_t *p, st_log_header *h)
 
 // The page is shared with other processes that write it: plain memcpy of words that may change
 // under us is what the counter guards, and ThreadSanitizer has to be told so.
-#if defined(__SANITIZE_THREAD__)
-__attribute__((no_sanitize("thread")))
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define UNDER_TSAN 1
 #endif
-static void
-copy_slot(const uint8_t *slot, uint8_t *out)
+#endif
+#if defined(__SANITIZE_THREAD__) || defined(UNDER_TSAN)
+#define MAY_RACE __attribute__((no_sanitize("thread")))
+#else
+#define MAY_RACE
+#endif
+
+MAY_RACE static void copy_slot(const uint8_t *slot, uint8_t *out)
 {
     const volatile uint64_t *w = (const volatile uint64_t *)(const volatile void *)slot;
     for (size_t i = 0; i < USED / 8; i++) {
@@ -120,10 +127,7 @@ int st_log_load(const uint8_t *page, st_log_header *out, st_error *err)
     return st_fail(err, ST_CORRUPT, "the log's header is damaged in both copies");
 }
 
-#if defined(__SANITIZE_THREAD__)
-__attribute__((no_sanitize("thread")))
-#endif
-void st_log_store(uint8_t *page, st_log_header *h)
+MAY_RACE void st_log_store(uint8_t *page, st_log_header *h)
 {
     uint8_t bytes[USED];
     uint8_t *slot;

@@ -383,7 +383,7 @@ int st_image_find(st_reader *r, int64_t id, uint64_t *out, st_error *err)
     ST_TRY(st_image_live(im, &live, &n, err));
     for (size_t k = im->nidrun; k-- > 0;) {
         const st_idrun *run = &im->idrun[k];
-        uint64_t pos;
+        uint64_t pos = 0;
         ST_TRY(lower_bound(r, run, id, &pos, err));
         for (; pos < run->count; pos++) {
             uint64_t row;

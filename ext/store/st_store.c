@@ -42,14 +42,14 @@ int st_store_open_io(const char *path, int flags, h5_io **io, int *fd, st_error 
 int st_store_sync_log(st_store *s, st_error *err)
 {
     h5_error h = {0};
-    s->syncs++;
+    __atomic_add_fetch(&s->syncs, 1, __ATOMIC_RELAXED);
     return s->log->sync(s->log, &h) == H5_OK ? ST_OK : st_from_h5(err, &h, "syncing the log");
 }
 
 int st_store_sync_file(st_store *s, st_error *err)
 {
     h5_error h = {0};
-    s->syncs++;
+    __atomic_add_fetch(&s->syncs, 1, __ATOMIC_RELAXED);
     return s->file->io->sync(s->file->io, &h) == H5_OK ? ST_OK
                                                        : st_from_h5(err, &h, "syncing the file");
 }

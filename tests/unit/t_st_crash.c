@@ -60,8 +60,8 @@ static void add_note(story *s, note n)
     note *last = s->nnote ? &s->note[s->nnote - 1] : NULL;
     if (last && !s->power && last->h5_n == n.h5_n && last->log_n == n.log_n &&
         last->txid == n.txid && last->low == n.low && last->high == n.high &&
-        last->flushed == n.flushed && !memcmp(last->h5, n.h5, n.h5_n) &&
-        !memcmp(last->log, n.log, n.log_n)) {
+        last->flushed == n.flushed && (!n.h5_n || !memcmp(last->h5, n.h5, n.h5_n)) &&
+        (!n.log_n || !memcmp(last->log, n.log, n.log_n))) {
         free(n.h5);
         free(n.log);
         return;

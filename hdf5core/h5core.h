@@ -234,9 +234,9 @@ typedef struct h5_pipeline {
 int h5_pipeline_encode(const h5_pipeline *p, const void *in, size_t n, void **out, size_t *out_n,
                        uint32_t *mask, h5_error *err);
 
-/* Decodes n stored bytes into exactly out_n bytes at out, leaving out the filters whose bit is set
-** in mask. Anything but exactly out_n bytes is H5_FORMAT. Never allocates much more than three times
-** out_n and what zlib and zstd need for themselves. */
+/* Decodes n stored bytes into exactly out_n bytes at out, leaving out the filters whose bit is
+** set in mask. Anything but exactly out_n bytes is H5_FORMAT. Never allocates much more than
+** three times out_n and what zlib and zstd need for themselves. */
 int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size_t n, void *out,
                        size_t out_n, h5_error *err);
 

@@ -59,7 +59,8 @@ def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode,
         assert seen[0] == 0 and seen[-1] == len(ids) // 2
     con = connect(path)
     assert pairs.look(con) == len(ids) // 2
-    report(f"{mode}{f', {upkeep} after each' if upkeep else ''}: {len(ids) // 2} transactions, {sum(map(len, looks))} looks")
+    also = f", {upkeep} after each" if upkeep else ""
+    report(f"{mode}{also}: {len(ids) // 2} transactions, {sum(map(len, looks))} looks")
 
 
 def test_no_reader_waits_for_a_writer(remote, tmp_path):

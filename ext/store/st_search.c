@@ -127,7 +127,14 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
 {
     st_cursor *c = ctx;
     const float *v = NULL;
-    return st_read_vector(&c->v->reader, row, &v, norm, &c->failed) ? NULL : v;
+    if (st_read_vector(&c->v->reader, row, &v, norm, &c->failed)) {
+        return NULL;
+    }
+    if (!v) {
+        st_fail(&c->failed, ST_CORRUPT, "row position %llu has a plane record and no vector",
+                (unsigned long long)row);
+    }
+    return v;
 }
 
 static int64_t id_of(void *ctx, uint64_t row)

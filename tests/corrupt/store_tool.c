@@ -33,6 +33,7 @@ typedef struct sample {
 static sample samples[2];
 static t_dir work;
 static size_t largest; /* request for memory in a case */
+static int broken;     /* a case is running, or has failed */
 
 /* ------------------------------------------------------------------------------- watched memory */
 
@@ -280,6 +281,9 @@ static outcome try_case(const sample *s)
     int rc;
     largest = 0;
     alarm(SECONDS); // a hang ends the program
+    if (broken)     // a test that failed has left the store open: the files would not be read again
+        fail_msg("an earlier test has failed");
+    broken = 1;
     t_host_init(&h, &db);
     rc = t_try_open(&work, &h, NULL, &c, &err);
     if (rc) {
@@ -296,6 +300,7 @@ static outcome try_case(const sample *s)
         st_close(c);
     }
     alarm(0);
+    broken = 0;
     if (largest > REQUEST_MAX)
         fail_msg("%zu bytes were asked for", largest);
     return o;

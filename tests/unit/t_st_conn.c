@@ -4,6 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "t_store.h"
 
@@ -207,6 +209,280 @@ static void column_names_that_the_file_has(void **state)
     t_dir_remove(&d);
 }
 
+static size_t size_of(const char *path)
+{
+    size_t n;
+    unsigned char *p = t_read_file(path, &n);
+    free(p);
+    return p ? n : 0;
+}
+
+/* The last one to close folds the log; an open for reading never writes. */
+static void closing_folds(void **state)
+{
+    (void)state;
+    fix f;
+    st_error err = {0, ""};
+    uint64_t rows;
+    fix_init(&f);
+    add(f.c, &f.h[0], 1);
+    st_close(f.c);
+    assert_true(size_of(f.d.log) > ST_LOG_PAGE);
+    st_close(f.other);
+    assert_int_equal(size_of(f.d.log), ST_LOG_PAGE);
+    f.other = t_open(&f.d, &f.h[1]);
+    add(f.other, &f.h[1], 2);
+    t_ok(&err, st_open(f.d.h5, ST_OPEN_READONLY, NULL, &f.h[0].host, &f.c, &err));
+    assert_true(st_conn_info(f.c)->readonly);
+    t_assert_ids(f.c, "1 2");
+    assert_int_equal(t_begin_rc(f.c, &f.h[0], &err), ST_READONLY);
+    assert_int_equal(st_flush(f.c, 0, &rows, NULL), ST_READONLY);
+    fix_end(&f);
+}
+
+/* Opening for reading makes nothing; what is no store is left as it is. */
+static void what_is_no_store(void **state)
+{
+    (void)state;
+    t_dir d = t_dir_new();
+    t_db db = t_db_new(1);
+    t_host h;
+    st_conn *c;
+    st_error err = {0, ""};
+    static const char text[] = "this is no HDF5 file, it is a letter to somebody who keeps bees";
+    t_host_init(&h, &db);
+    assert_int_equal(st_open(d.h5, 0, NULL, &h.host, &c, &err), ST_NOTFOUND);
+    err = (st_error){0, ""};
+    assert_int_equal(
+        st_open(d.h5, ST_OPEN_READONLY | ST_OPEN_CREATE, &(st_create){.dim = 3}, &h.host, &c, &err),
+        ST_NOTFOUND);
+    assert_int_equal(size_of(d.h5) + size_of(d.log), 0);
+    t_write_file(d.h5, text, sizeof text);
+    err = (st_error){0, ""};
+    assert_int_equal(t_try_open(&d, &h, NULL, &c, &err), ST_NOT_A_STORE);
+    assert_null(c);
+    t_write_file(d.h5, "", 0);
+    err = (st_error){0, ""};
+    assert_int_equal(t_try_open(&d, &h, NULL, &c, &err), ST_NOT_A_STORE);
+    assert_int_equal(size_of(d.h5) + size_of(d.log), 0);
+    t_dir_remove(&d);
+}
+
+/* Without its log a store shows what is in the file; the first writer makes a new one. */
+static void a_store_without_its_log(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    add(f.c, &f.h[0], 1);
+    t_flush(f.c);
+    add(f.c, &f.h[0], 2);
+    t_dir copy = t_dir_new();
+    t_dir_copy(&f.d, &copy);
+    assert_int_equal(unlink(copy.log), 0);
+    fix_end(&f);
+    st_error err = {0, ""};
+    t_ok(&err, st_open(copy.h5, ST_OPEN_READONLY, NULL, &f.h[0].host, &f.c, &err));
+    t_assert_ids(f.c, "1");
+    assert_int_equal(size_of(copy.log), 0);
+    t_ok(&err, st_open(copy.h5, 0, NULL, &f.h[1].host, &f.other, &err));
+    t_assert_ids(f.other, "1");
+    add(f.other, &f.h[1], 3);
+    t_assert_ids(f.other, "1 3");
+    t_assert_ids(f.c, "1 3");
+    st_close(f.c);
+    st_close(f.other);
+    t_dir_remove(&copy);
+}
+
+/* A superblock that the log does not know: somebody else has written. Reading goes on. */
+static void a_file_changed_by_others(void **state)
+{
+    (void)state;
+    fix f;
+    uint64_t root, eof, rows;
+    size_t n;
+    st_error err = {0, ""};
+    fix_init(&f);
+    add(f.c, &f.h[0], 1);
+    t_flush(f.c);
+    add(f.c, &f.h[0], 2);
+    unsigned char *p = t_read_file(f.d.h5, &n), more[64] = {0};
+    assert_int_equal(h5_superblock_unpack(p, &root, &eof, NULL), H5_OK);
+    FILE *file = fopen(f.d.h5, "r+b");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    fwrite(more, 1, sizeof more, file);
+    h5_superblock_pack(root, n + sizeof more, p);
+    rewind(file);
+    fwrite(p, 1, H5_SUPERBLOCK_BYTES, file);
+    fclose(file);
+    free(p);
+    t_assert_ids(f.c, "1 2");
+    assert_int_equal(t_begin_rc(f.c, &f.h[0], &err), ST_READONLY);
+    assert_non_null(strstr(err.text, "another program"));
+    assert_int_equal(st_flush(f.c, 0, &rows, NULL), ST_READONLY);
+    fix_reopen(&f);
+    t_assert_ids(f.c, "1 2");
+    fix_end(&f);
+}
+
+/* The path leads to another file than the one that is open. */
+static void a_file_put_in_its_place(void **state)
+{
+    (void)state;
+    fix f;
+    char aside[100];
+    st_error err = {0, ""};
+    fix_init(&f);
+    add(f.c, &f.h[0], 1);
+    snprintf(aside, sizeof aside, "%s.old", f.d.h5);
+    assert_int_equal(rename(f.d.h5, aside), 0);
+    assert_int_equal(t_begin_rc(f.c, &f.h[0], &err), ST_IO);
+    t_assert_ids(f.c, "1");
+    t_write_file(f.d.h5, "something", 9);
+    err = (st_error){0, ""};
+    assert_true(t_begin_rc(f.c, &f.h[0], &err) < 0);
+    t_assert_ids(f.c, "1");
+    assert_int_equal(rename(aside, f.d.h5), 0);
+    add(f.c, &f.h[0], 2);
+    t_assert_ids(f.other, "1 2");
+    fix_end(&f);
+}
+
+static void assert_option(st_conn *c, const char *name, const char *want)
+{
+    char buf[300];
+    st_error err = {0, ""};
+    t_ok(&err, st_get_option(c, name, buf, sizeof buf, &err));
+    assert_string_equal(buf, want);
+}
+
+static void set_option(st_conn *c, const char *name, const char *value)
+{
+    st_error err = {0, ""};
+    t_ok(&err, st_set_option(c, name, value, &err));
+}
+
+/* Options are part of the transaction, and of the file. */
+static void options_in_transactions(void **state)
+{
+    (void)state;
+    fix f;
+    st_error err = {0, ""};
+    fix_init(&f);
+    assert_int_equal(st_set_option(f.c, "agent", "x", &err), ST_MISUSE); // no transaction
+    t_begin(f.c, &f.h[0]);
+    set_option(f.c, "agent", "first");
+    t_ok(&err, st_savepoint(f.c, 0, &err));
+    set_option(f.c, "agent", "second");
+    set_option(f.c, "rrf_k", "30");
+    assert_option(f.c, "agent", "second");
+    assert_option(f.other, "agent", "");
+    st_rollback_to(f.c, 0);
+    assert_option(f.c, "agent", "first");
+    assert_option(f.c, "rrf_k", "60");
+    assert_int_equal(st_set_option(f.c, "rrf_k", "many", NULL), ST_MISUSE);
+    assert_int_equal(st_set_option(f.c, "compression", "none", NULL), ST_MISUSE);
+    assert_int_equal(st_set_option(f.c, "nothing", "1", NULL), ST_NOTFOUND);
+    t_commit(f.c, &f.h[0]);
+    assert_option(f.other, "agent", "first");
+    fix_reopen(&f);
+    assert_option(f.other, "agent", "first");
+    t_begin(f.c, &f.h[0]);
+    set_option(f.c, "agent", "third");
+    t_rollback(f.c, &f.h[0]);
+    assert_option(f.c, "agent", "first");
+    fix_end(&f);
+}
+
+/* What CREATE says of a store that is there must agree with it. */
+static void creating_what_is_there(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    static const st_column wrong_type[] = {{"priority", ST_TEXT}}, unknown[] = {{"mood", ST_TEXT}};
+    static const st_option metric[] = {{"metric", "l2"}}, storage[] = {{"storage", "f16"}};
+    static const st_option bad[] = {{"autoflush", "little"}}, nothing[] = {{"nothing", "1"}};
+    const struct {
+        st_create create;
+        int code;
+        const char *part;
+    } cases[] = {
+        {{.dim = 0}, ST_OK, ""},
+        {{.dim = 3}, ST_OK, ""},
+        {{.dim = 4}, ST_MISUSE, "dim"},
+        {{.options = metric, .noption = 1}, ST_MISUSE, "metric"},
+        {{.options = storage, .noption = 1}, ST_UNSUPPORTED, "storage"},
+        {{.options = bad, .noption = 1}, ST_MISUSE, "autoflush"},
+        {{.options = nothing, .noption = 1}, ST_NOTFOUND, "nothing"},
+        {{.tokenizer = "ascii"}, ST_MISUSE, "tokenize"},
+        {{.columns = wrong_type, .ncolumn = 1}, ST_MISUSE, "priority"},
+        {{.columns = unknown, .ncolumn = 1}, ST_MISUSE, "mood"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        st_conn *c;
+        st_error err = {0, ""};
+        int rc = st_open(f.d.h5, ST_OPEN_CREATE, &cases[i].create, NULL, &c, &err);
+        assert_int_equal(rc, cases[i].code);
+        if (!strstr(err.text, cases[i].part))
+            fail_msg("'%s' is not in '%s'", cases[i].part, err.text);
+        assert_true((c != NULL) == (rc == ST_OK));
+        st_close(c);
+    }
+    fix_end(&f);
+}
+
+/* Two uses of one host are one connection; without a host each is its own. */
+static void uses_of_one_connection(void **state)
+{
+    (void)state;
+    fix f;
+    st_error err = {0, ""};
+    fix_init(&f);
+    st_conn *again = t_open(&f.d, &f.h[0]), *none[2];
+    assert_ptr_equal(again, f.c);
+    assert_ptr_not_equal(f.other, f.c);
+    for (int i = 0; i < 2; i++)
+        t_ok(&err, st_open(f.d.h5, 0, NULL, NULL, &none[i], &err));
+    assert_ptr_not_equal(none[0], none[1]);
+    t_begin(f.c, &f.h[0]);
+    t_put(f.c, 1, "words");
+    st_close(again);
+    assert_true(st_in_transaction(f.c));
+    t_commit(f.c, &f.h[0]);
+    for (int i = 0; i < 2; i++) {
+        t_assert_ids(none[i], "1");
+        st_close(none[i]);
+    }
+    fix_end(&f);
+}
+
+/* The last use of a connection takes back what it has open. */
+static void closing_rolls_back(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    add(f.c, &f.h[0], 1);
+    t_begin(f.c, &f.h[0]);
+    t_put(f.c, 2, "words");
+    st_close(f.c);
+    f.c = t_open(&f.d, &f.h[0]);
+    t_assert_ids(f.c, "1");
+    t_begin(f.c, &f.h[0]);
+    t_put(f.c, 3, "words");
+    t_prepare(f.c, &f.h[0]);
+    f.h[0].own = -1;
+    st_close(f.c);
+    f.c = t_open(&f.d, &f.h[0]);
+    t_assert_ids(f.c, "1");
+    add(f.other, &f.h[1], 4);
+    t_assert_ids(f.c, "1 4");
+    fix_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +491,15 @@ int main(void)
         cmocka_unit_test(a_row_zero_survives),
         cmocka_unit_test(a_list_of_ids),
         cmocka_unit_test(column_names_that_the_file_has),
+        cmocka_unit_test(closing_folds),
+        cmocka_unit_test(what_is_no_store),
+        cmocka_unit_test(a_store_without_its_log),
+        cmocka_unit_test(a_file_changed_by_others),
+        cmocka_unit_test(a_file_put_in_its_place),
+        cmocka_unit_test(options_in_transactions),
+        cmocka_unit_test(creating_what_is_there),
+        cmocka_unit_test(uses_of_one_connection),
+        cmocka_unit_test(closing_rolls_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

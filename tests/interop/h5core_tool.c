@@ -325,7 +325,9 @@ static void print_attr(const h5_object *o, const h5_attr *a)
     char *s;
     printf("attr %s ", a->name);
     print_type(&a->type);
-    if (a->type.cls == H5_CLASS_OTHER || a->bytes != a->type.size) {
+    int plain = a->type.cls == H5_CLASS_INTEGER || a->type.cls == H5_CLASS_FLOAT ||
+                a->type.cls == H5_CLASS_STRING;
+    if (!plain || a->bytes != a->type.size) {
         printf(" bytes %zu", a->bytes);
     } else if (a->type.cls == H5_CLASS_INTEGER) {
         check(h5_attr_int(o, a->name, &i, &err));

@@ -59,12 +59,15 @@ static int check_root(h5_file *f, st_error *err)
                    ? st_fail(err, ST_NOT_A_STORE, "an HDF5 file, but no h5mem store (%s)", h.text)
                    : st_from_h5(err, &h, "the root group");
     }
-    if (h5_attr_text(root, "format", &format, &h) != H5_OK || strcmp(format, "h5mem") != 0) {
+    rc = h5_attr_text(root, "format", &format, &h);
+    rc = rc ? rc : h5_attr_int(root, "format_version", &version, &h);
+    if (rc == H5_NOMEM || rc == H5_IO) {
+        rc = st_from_h5(err, &h, "the root group");
+    } else if (!format || strcmp(format, "h5mem") != 0) {
         rc = st_fail(
             err, ST_NOT_A_STORE,
             "an HDF5 file, but no h5mem store: its root has no attribute format = 'h5mem'");
-    } else if (h5_attr_int(root, "format_version", &version, NULL) != H5_OK ||
-               version != ST_FORMAT_VERSION) {
+    } else if (rc != H5_OK || version != ST_FORMAT_VERSION) {
         rc = st_fail(err, ST_UNSUPPORTED, "format version %lld; this library reads version %d",
                      (long long)version, ST_FORMAT_VERSION);
     }

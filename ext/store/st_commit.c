@@ -577,8 +577,7 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
 {
     st_store *s = c->store;
     st_log_header h;
-    uint8_t found[16];
-    uint64_t dev, ino;
+    st_identity who;
     char name[256];
     int rc;
     if (!s->page || c->readonly || c->txn.active) {
@@ -586,12 +585,12 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
     }
     ST_TRY(st_header(s, &h, err));
     if (h.prepared_len <= h.committed_len ||
-        st_snapshot_prepared(s, &h, found, &dev, &ino, name, sizeof name, err) ||
-        memcmp(found, uuid, 16) != 0) {
+        st_snapshot_prepared(s, &h, who.uuid, &who.dev, &who.ino, name, sizeof name, err) ||
+        memcmp(who.uuid, uuid, 16) != 0) {
         return ST_OK;
     }
     ST_TRY(st_writer_lock(s, c, 0, err));
-    rc = st_snapshot_mend(s, c->host, NULL, err);
+    rc = st_snapshot_mend(s, c->host, &who, err);
     st_writer_unlock(s, c);
     return rc;
 }

@@ -445,28 +445,52 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* What the state row says about the prepared transaction. A row that is not in the very file that
-** the transaction names, whose write lock the caller holds, never came to be: the host's part of it
-** was undone (DROP TABLE settles before its row goes). In any other host it may still come. */
-static int ask_host(st_log_header *h, const st_host *host, const st_identity *who,
-                    const st_identity *prepared, int *yes, st_error *err)
+static int same_file(const st_identity *a, const st_identity *b)
+{
+    return a->dev == b->dev && a->ino == b->ino;
+}
+
+/* May the host file that is about to write, and is locked for it, decide about the prepared
+** transaction? The very file that the prepare frame names may. So may one that holds the state row
+** itself, since files are moved; but not while the named one stands where it was: then this is a
+** copy of it, whose row is old, unless the store has been copied with it (it has another inode than
+** its log says). */
+static int decides(const st_store *s, const st_log_header *h, const st_identity *who,
+                   const st_identity *prepared)
+{
+    st_file_id id;
+    if (!who || same_file(who, prepared)) {
+        return who != NULL;
+    }
+    if (memcmp(who->uuid, prepared->uuid, sizeof who->uuid) != 0) {
+        return 0;
+    }
+    return (st_id_of_fd(s->h5_fd, &id) == ST_OK && id.ino != h->ino) ||
+           st_id_of_path(prepared->host, &id) != 1 || id.dev != prepared->dev ||
+           id.ino != prepared->ino;
+}
+
+/* What the state row says about the prepared transaction. In the very host that it names, a row
+** that is not there never came to be: the host's part of it was undone (DROP TABLE settles before
+** its row goes). */
+static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
+                    const st_identity *who, const st_identity *prepared, int *yes, st_error *err)
 {
     st_error e = {0, ""};
     int64_t txid = 0;
-    int rc = host && host->verdict ? host->verdict(host->ctx, prepared->uuid, &txid, &e)
-                                   : ST_NOTFOUND;
-    if (rc == ST_NOTFOUND && who && who->dev == prepared->dev && who->ino == prepared->ino) {
-        *yes = 0;
+    int rc = host && host->verdict && decides(s, h, who, prepared)
+                 ? host->verdict(host->ctx, prepared->uuid, &txid, &e)
+                 : ST_NOTFOUND;
+    *yes = rc == ST_OK && (uint64_t)txid >= h->prepared_seq;
+    if (rc == ST_OK || (rc == ST_NOTFOUND && who && same_file(who, prepared))) {
         return ST_OK;
     }
-    if (rc == ST_NOTFOUND) {
-        return st_fail(err, ST_DOUBT,
-                       "its last transaction is between two phases and belongs to the "
-                       "database '%s': write through that one first",
-                       prepared->host);
-    }
-    *yes = (uint64_t)txid >= h->prepared_seq;
-    return rc ? st_fail(err, rc, "%s", e.text) : ST_OK;
+    return rc != ST_NOTFOUND
+               ? st_fail(err, rc, "%s", e.text)
+               : st_fail(err, ST_DOUBT,
+                         "its last transaction is between two phases and belongs to the "
+                         "database '%s': write through that one first",
+                         prepared->host);
 }
 
 static int settle(st_store *s, st_log_header *h, const st_host *host, const st_identity *who,
@@ -482,7 +506,7 @@ static int settle(st_store *s, st_log_header *h, const st_host *host, const st_i
             yes = 0;
         } else {
             ST_TRY(rc);
-            ST_TRY(ask_host(h, host, who, &prepared, &yes, err));
+            ST_TRY(ask_host(s, h, host, who, &prepared, &yes, err));
         }
     }
     if (yes) {

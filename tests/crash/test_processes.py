@@ -2,8 +2,10 @@
 
 SPDX-License-Identifier: MIT
 """
+import json
 import os
 import random
+import shutil
 import time
 
 import pytest
@@ -239,6 +241,111 @@ def test_kills_beside_the_living(server, connect, tmp_path, report, mode, hosts)
         assert in_host == {pair for pair in in_store if pair.startswith(name)}, f"seed {seed}"
     assert len(confirmed) > kills
     report(f"{mode}, {len(set(hosts))} hosts, seed {seed}: {kills} kills, {len(confirmed)} transactions confirmed")
+
+
+# ---- who may decide about a transaction in doubt
+
+def in_doubt(con):
+    return json.loads(con("SELECT h5mem_stats('memory')")[0][0])["in_doubt"]
+
+
+@pytest.fixture(params=[False, True], ids=["not-committed", "committed"])
+def doubt(request, remote, tmp_path):
+    """A folder whose writer died between the two phases; gives it and the rows that its host a.db decides for."""
+    for call in range(1, 40):
+        folder = tmp_path / str(call)
+        folder.mkdir()
+        for name in ("a", "b"):
+            pairs.make(folder / f"{name}.db", "agent.h5")
+        con = remote(folder / "a.db")
+        con("INSERT INTO memory(content) VALUES ('one')")
+        con.ask("kill at", call, BEFORE)
+        con("BEGIN")
+        con("INSERT INTO done VALUES ('two')")
+        con("INSERT INTO memory(content) VALUES ('two')")
+        try:
+            con("COMMIT")
+        except EOFError:
+            con.child.wait()
+            committed = remote(folder / "a.db")("SELECT count(*) FROM done") == [(1,)]
+            if in_doubt(remote(folder / "b.db")) and committed == request.param:
+                return folder, [(1, "one")] + [(2, "two")] * committed
+    raise AssertionError("no call is between the phases")
+
+
+def decided(con, wanted):
+    assert rows(con) == wanted
+    con("INSERT INTO memory(content) VALUES ('more')")
+    assert rows(con) == wanted + [(wanted[-1][0] + 1, "more")]
+    assert not in_doubt(con)
+
+
+def test_its_own_host_decides(remote, doubt):
+    folder, wanted = doubt
+    decided(remote(folder / "a.db"), wanted)
+
+
+def test_a_host_that_was_moved_decides(remote, doubt):
+    folder, wanted = doubt
+    new = folder.parent / "moved"
+    folder.rename(new)
+    decided(remote(new / "a.db"), wanted)
+
+
+def test_a_host_that_was_copied_with_its_store_decides(remote, doubt):
+    folder, wanted = doubt
+    new = folder.parent / "copied"
+    shutil.copytree(folder, new)
+    decided(remote(new / "a.db"), wanted)
+    decided(remote(folder / "a.db"), wanted)
+
+
+def test_a_host_that_was_put_back_decides(remote, doubt):
+    """As from a backup: the same database in another file of the same name."""
+    folder, wanted = doubt
+    for end in ("", "-wal", "-shm"):
+        if (folder / f"a.db{end}").exists():
+            shutil.copy(folder / f"a.db{end}", folder / "copy")
+            (folder / "copy").rename(folder / f"a.db{end}")
+    decided(remote(folder / "a.db"), wanted)
+
+
+def test_a_copy_of_the_host_does_not_decide(remote, doubt):
+    folder, wanted = doubt
+    for end in ("", "-wal"):
+        if (folder / f"a.db{end}").exists():
+            shutil.copy(folder / f"a.db{end}", folder / f"copy.db{end}")
+    copy = remote(folder / "copy.db")
+    assert "a.db" in copy.fails("INSERT INTO memory(content) VALUES ('x')")
+    decided(remote(folder / "a.db"), wanted)
+    copy("INSERT INTO memory(content) VALUES ('x')")
+
+
+def test_another_host_with_the_first_one_attached_does_not_decide(remote, doubt):
+    """It may read an old snapshot of the first one, which it has not locked."""
+    folder, wanted = doubt
+    other = remote(folder / "b.db")
+    other(f"ATTACH '{folder}/a.db' AS a")
+    assert "a.db" in other.fails("INSERT INTO main.memory(content) VALUES ('x')")
+    other("INSERT INTO a.memory(content) VALUES ('more')")
+    assert rows(other) == wanted + [(wanted[-1][0] + 1, "more")]
+    other("INSERT INTO main.memory(content) VALUES ('x')")
+
+
+def test_a_drop_decides(remote, doubt):
+    """The row that knows goes away with the table."""
+    folder, wanted = doubt
+    con = remote(folder / "a.db")
+    con("DROP TABLE memory")
+    decided(remote(folder / "b.db"), wanted)
+
+
+def test_a_flush_decides(remote, doubt):
+    folder, wanted = doubt
+    assert "a.db" in remote(folder / "b.db").fails("SELECT h5mem_flush('memory')")
+    con = remote(folder / "a.db")
+    con("SELECT h5mem_flush('memory')")
+    assert not in_doubt(con) and rows(con) == rows(remote(folder / "b.db")) == wanted
 
 
 # ---- several tables and databases in one connection

@@ -404,7 +404,7 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
 }
 
 /* Behind the committed length there may be whole transactions that end with a commit frame, where a
-** power loss took the newer header. Once an opening. */
+** power loss took the newer header. Once an opening, and for a transaction in doubt. */
 static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
 {
     uint64_t size = 0, seq = h->last_seq, good_len = h->committed_len, good_seq = h->last_seq;
@@ -551,7 +551,8 @@ int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, s
         ST_TRY(st_header(s, &h, err));
     }
     ST_TRY(mend_flip(s, &h, err));
-    if (!s->checked) {
+    // A writer that died with its transaction prepared may have got as far as the commit frame.
+    if (!s->checked || h.prepared_len > h.committed_len) {
         ST_TRY(take_committed_tail(s, &h, err));
     }
     if (h.prepared_len > h.committed_len) {

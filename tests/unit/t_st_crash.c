@@ -12,7 +12,8 @@
  *           careful it must show what the host has decided; with `normal` any state from the last
  *           flush on.
  *
- * T_ALL takes every note and more disks; else some notes, by chance, are left out.
+ * T_ALL takes every note and more disks; else some notes, by chance, are left out. T_SEED is added
+ * to the seeds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -285,6 +286,8 @@ static void run(const char *compression, const char *synchronous, int memory, in
     t_dir d = t_dir_new();
     int all = getenv("T_ALL") != NULL;
     const char *only = getenv("T_NOTE");
+    const char *given = getenv("T_SEED");
+    seed += given ? strtoull(given, NULL, 10) : 0;
     t_rng luck = {seed};
     assert_non_null(s);
     s->spec = (t_spec){T_DIM, compression, "6000", synchronous, NULL};

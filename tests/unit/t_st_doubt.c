@@ -254,6 +254,47 @@ static void the_last_prepare_counts(void **state)
     fix_end(&f);
 }
 
+/* The bytes of another moment into the copy's log, as its writer would: in place. */
+static void write_into_copy(const fix *f, const unsigned char *p, size_t n)
+{
+    FILE *file = fopen(f->copy.log, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fwrite(p, 1, n, file), n);
+    fclose(file);
+}
+
+/* A process dies between its commit frame and the header. Another one, long at work on the store,
+** finds the frame: nobody needs to be asked. */
+static void a_commit_frame_without_its_header(void **state)
+{
+    (void)state;
+    fix f;
+    size_t n, page_n;
+    fix_init(&f);
+    die(&f);
+    st_conn *c = t_open(&f.copy, &f.other);
+    t_begin(c, &f.other);
+    t_rollback(c, &f.other); // it has looked at the log's end, and will not look again for that
+    t_begin(f.c, &f.h);
+    t_put(f.c, 3, "three");
+    t_prepare(f.c, &f.h);
+    unsigned char *page = t_read_file(f.d.log, &page_n);
+    t_commit(f.c, &f.h);
+    unsigned char *log = t_read_file(f.d.log, &n);
+    memcpy(log, page, ST_LOG_PAGE);
+    write_into_copy(&f, log, n);
+    t_assert_ids(c, "1 2");
+    t_begin(c, &f.other);
+    t_assert_ids(c, "1 2 3");
+    t_rollback(c, &f.other);
+    add(c, &f.other, 4);
+    t_assert_ids(c, "1 2 3 4");
+    st_close(c);
+    free(page);
+    free(log);
+    fix_end(&f);
+}
+
 /* -------------------------------------------------------------------------------- a damaged log */
 
 static uint64_t counter(const unsigned char *page, int slot)
@@ -421,6 +462,7 @@ int main(void)
         cmocka_unit_test(settling_by_uuid),
         cmocka_unit_test(a_host_without_a_file),
         cmocka_unit_test(the_last_prepare_counts),
+        cmocka_unit_test(a_commit_frame_without_its_header),
         cmocka_unit_test(the_newest_header_slot_is_damaged),
         cmocka_unit_test(both_header_slots_are_damaged),
         cmocka_unit_test(a_log_cut_off_anywhere),

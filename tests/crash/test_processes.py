@@ -44,7 +44,7 @@ def rows(con, columns="id, content", table="memory"):
 
 @pytest.mark.parametrize("upkeep", [None, "flush", "compact"])
 @pytest.mark.parametrize("mode", ["wal", "delete"])
-def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode, upkeep):  # noqa: F811
+def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode, upkeep):
     path = tmp_path / "host.db"
     pairs.make(path, "agent.h5", mode, ", autoflush=4096")
     # A WAL host: nobody waits. With a rollback journal SQLite's own locks apply.
@@ -202,7 +202,7 @@ def test_a_host_that_died_between_the_phases(remote, tmp_path):
 
 @pytest.mark.parametrize("hosts", [("a", "a"), ("a", "b")], ids=["one-host", "two-hosts"])
 @pytest.mark.parametrize("mode", ["wal", "delete"])
-def test_kills_beside_the_living(server, connect, tmp_path, report, mode, hosts):  # noqa: F811
+def test_kills_beside_the_living(server, connect, tmp_path, report, mode, hosts):
     """Two writers, one killed every few milliseconds and replaced, beside a reader that never ends."""
     seed = int(os.environ.get("T_SEED", random.SystemRandom().getrandbits(32)))
     rng = random.Random(seed)

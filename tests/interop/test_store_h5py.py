@@ -270,7 +270,7 @@ def dumped(path):
 
 
 @pytest.mark.parametrize("compression", ["none", "deflate:1"])
-def test_while_a_writer_is_at_work(server, tmp_path, report, compression):  # noqa: F811
+def test_while_a_writer_is_at_work(server, tmp_path, report, compression):
     child = server.start("harness.jobs", "writer", sync=False, folder=str(tmp_path), mode="wal", seed=5,
                          options=f", autoflush=4096, compression='{compression}'")
     assert child.recv()[0] == "ready"
@@ -293,7 +293,7 @@ def test_while_a_writer_is_at_work(server, tmp_path, report, compression):  # no
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "memory"])
-def test_after_a_writer_was_killed(server, tmp_path, mode):  # noqa: F811
+def test_after_a_writer_was_killed(server, tmp_path, mode):
     rng = random.Random(23)
     for number in range(12):
         child = server.start("harness.jobs", "writer", sync=False, folder=str(tmp_path), mode=mode, seed=number,
@@ -316,7 +316,7 @@ def test_after_a_writer_was_killed(server, tmp_path, mode):  # noqa: F811
     con.close()
 
 
-def test_a_file_holds_the_last_flush(server, tmp_path):  # noqa: F811
+def test_a_file_holds_the_last_flush(server, tmp_path):
     """After a kill h5py sees the rows of the last flush, SQL those of the last commit."""
     con = Remote(server, tmp_path / "host.db")
     con("CREATE VIRTUAL TABLE memory USING h5mem('agent.h5', dim=8)")
@@ -380,7 +380,7 @@ def test_h5py_cannot_write_while_the_store_is_open(connect, in_tmp):
 
 
 @pytest.mark.parametrize("in_log", [False, True], ids=["log-empty", "rows-in-log"])
-def test_h5py_has_changed_the_file(connect, server, in_tmp, in_log):  # noqa: F811
+def test_h5py_has_changed_the_file(connect, server, in_tmp, in_log):
     """Reads go on, also of rows in the log; writes are refused, and the words say why."""
     con = Remote(server, in_tmp / "host.db")
     con("CREATE VIRTUAL TABLE memory USING h5mem('agent.h5', dim=8)")

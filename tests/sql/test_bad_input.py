@@ -24,7 +24,7 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture
-def remote(server):  # noqa: F811
+def remote(server):
     """remote(path, user=None) -> Remote; its process is killed when the test ends"""
     started = []
 

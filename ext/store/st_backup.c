@@ -100,21 +100,41 @@ static int open_targets(backup *b, const char *path, st_error *err)
     return st_store_open_io(b->tmp, H5_IO_WRITE | H5_IO_CREATE | H5_IO_EXCL, &b->file, &fd, err);
 }
 
+/* The newest state that this connection may see, also where it still reads an older one, whose
+** frames may be gone; the caller gives the reference back. */
+static int newest(st_conn *c, st_gen **out, st_error *err)
+{
+    st_gen *gen = c->gen;
+    uint64_t seq = c->seq;
+    int held = c->nviews, behind = c->behind, rc;
+    if (!held) {
+        ST_TRY(st_snapshot_refresh(c, err));
+        *out = c->gen;
+        st_gen_ref(*out);
+        return ST_OK;
+    }
+    st_gen_ref(gen);
+    c->nviews = 0;
+    rc = st_snapshot_refresh(c, err);
+    *out = c->gen; // its reference goes to the caller
+    c->gen = gen;
+    c->seq = seq;
+    c->behind = behind;
+    c->nviews = held;
+    if (rc) {
+        st_gen_unref(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
 static int copy_once(backup *b, st_conn *c, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
     st_file_id id = {0, 0, 0};
     h5_error e = {0};
     int rc;
-    // The newest state, also where the connection still reads an older one: that one's frames may
-    // be gone.
-    if (b->s->page) {
-        ST_TRY(st_snapshot_latest(b->s, &b->gen, err));
-    } else {
-        ST_TRY(st_snapshot_refresh(c, err));
-        b->gen = c->gen;
-        st_gen_ref(b->gen);
-    }
+    ST_TRY(newest(c, &b->gen, err));
     // The overlay grows when another connection of this process reads on; the copy does not.
     pthread_mutex_lock(&b->s->lock);
     b->replayed = b->gen->replayed;

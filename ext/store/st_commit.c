@@ -116,8 +116,10 @@ static int cut_tail(st_store *s, st_error *err)
 static int changed_between(const st_gen *g, uint64_t from, uint64_t to)
 {
     int found = 0;
-    for (size_t i = g->nslot; i > 0 && g->slot[i - 1]->seq > from; i--) {
-        found |= g->slot[i - 1]->seq <= to;
+    // A slot that came, and one that a delete ended.
+    for (size_t i = 0; i < g->nslot && !found; i++) {
+        found = (g->slot[i]->seq > from && g->slot[i]->seq <= to) ||
+                (g->dead[i] > from && g->dead[i] <= to);
     }
     for (size_t i = g->nkill; i > 0 && g->kill[i - 1].seq > from; i--) {
         found |= g->kill[i - 1].seq <= to;

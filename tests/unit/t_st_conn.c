@@ -104,6 +104,35 @@ static void a_refused_write_leaves_the_snapshot(void **state)
     fix_end(&f);
 }
 
+/* Any change by others makes a view stale: also one that only ends a row of the log. */
+static void every_change_makes_a_view_stale(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 6; kind++) {
+        fix f;
+        st_view *v;
+        st_error err = {0, ""};
+        fix_init(&f);
+        add(f.c, &f.h[0], 1);
+        t_flush(f.c);
+        add(f.c, &f.h[0], 2);
+        t_ok(&err, st_view_open(f.c, &v, &err));
+        t_begin(f.other, &f.h[1]);
+        if (kind < 2)
+            t_delete(f.other, 1 + kind);
+        else if (kind < 4)
+            t_set_importance(f.other, kind - 1, 0.25);
+        else
+            t_set_content(f.other, kind - 3, "other words");
+        t_commit(f.other, &f.h[1]);
+        if (t_begin_rc(f.c, &f.h[0], &err) != ST_BUSY_SNAPSHOT)
+            fail_msg("change %d was not seen", kind);
+        st_view_close(v);
+        t_begin(f.c, &f.h[0]);
+        fix_end(&f);
+    }
+}
+
 /* Every value of an id is a row, also 0, which is what a chunk never stored reads as. */
 static void a_row_zero_survives(void **state)
 {
@@ -488,6 +517,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_commits_show_beside_an_open_view),
         cmocka_unit_test(a_refused_write_leaves_the_snapshot),
+        cmocka_unit_test(every_change_makes_a_view_stale),
         cmocka_unit_test(a_row_zero_survives),
         cmocka_unit_test(a_list_of_ids),
         cmocka_unit_test(column_names_that_the_file_has),

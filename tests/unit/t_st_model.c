@@ -278,12 +278,6 @@ static void check(world *w, int i, int searches)
     }
 }
 
-/* The very same rows: nothing was written between the two. */
-static int same_rows(const t_table *a, const t_table *b)
-{
-    return a->n == b->n && (!a->n || memcmp(a->row, b->row, a->n * sizeof *a->row) == 0);
-}
-
 static void begin(world *w, int i)
 {
     conn *c = &w->conn[i];
@@ -296,7 +290,7 @@ static void begin(world *w, int i)
     } else {
         settle(w);
         // Commits whose changes cancel out may count or not.
-        if (c->nview && c->pin_version != w->version && (rc || !same_rows(c->pin, w->committed)))
+        if (c->nview && c->pin_version != w->version && (rc || !t_table_same(c->pin, w->committed)))
             want = ST_BUSY_SNAPSHOT;
     }
     if (rc != want)

@@ -59,11 +59,12 @@ HARNESS  := $(B)/libharness.a
 ARCHIVES := $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/t_*.c))
 TOOLS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*/*_tool.c tests/fuzz/fuzz_*.c))
+TORTURE  := $(B)/tests/crash/torture_tool
 TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
 OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(TOOLS:=.o) \
-	    $(call objects,bench)
+	    $(call objects,bench) $(call objects,tests/crash/torture)
 
-.PHONY: all libs demo test test-asan test-tsan lint bench bench-peers neon static clean help units module \
+.PHONY: all libs demo test test-asan test-tsan torture lint bench bench-peers neon static clean help units module \
         need FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -71,7 +72,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(U
 all: libs $(MODULE)
 libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
-units: $(UNITS) $(TOOLS)
+units: $(UNITS) $(TOOLS) $(TORTURE)
 
 # ---- what the goals need: one quick probe, silent where all is there, before anything else
 
@@ -131,6 +132,8 @@ $(B)/tests/unit/t_sql_%: $(B)/tests/unit/t_sql_%.o $(HARNESS) $(OBJ_core) $(ARCH
 	$(call link,-lsqlite3)
 $(B)/tests/unit/t_%: $(B)/tests/unit/t_%.o $(HARNESS) $(ARCHIVES)
 	$(call link)
+$(B)/tests/crash/torture_tool: $(call objects,tests/crash/torture) $(HARNESS) $(OBJ_core) $(ARCHIVES)
+	$(call link,-lsqlite3 -ldl)
 $(B)/tests/%_tool: $(B)/tests/%_tool.o $(HARNESS) $(ARCHIVES)
 	$(call link)
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/driver.o $(HARNESS) $(ARCHIVES)
@@ -165,6 +168,12 @@ test-san: module units
 test-threads: $(addprefix $(B)/,$(TSAN))
 	@$(RUN) --only "$(TSAN)"
 
+# The long forms of tests/crash and tests/fault: LIVES scales them, about an hour at the default.
+LIVES ?= 20000
+torture: all
+	@$(MAKE) --no-print-directory units
+	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
+
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint
 
@@ -193,6 +202,7 @@ help:
 	@echo "make test         every test; FILTER=word J=2 select and spread; last line: N passed, N failed"
 	@echo "make test-asan    the same under the address and undefined-behaviour sanitizers"
 	@echo "make test-tsan    the unit programs that start threads, under the thread sanitizer"
+	@echo "make torture      deaths, power cuts and failures by the thousand; LIVES=20000"
 	@echo "make lint         layers, symbols, style      make libs     the engines alone"
 	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
 	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"

@@ -198,6 +198,17 @@ def test_kills_at_every_call(server, prepared, tmp_path, mode, name):
     assert happened - {None} == (set() if name in CHANGES_NOTHING else {0, 1})
 
 
+@pytest.mark.parametrize("name", ["flush", "write-and-compact"])
+def test_a_backup_after_each_kill(server, prepared, tmp_path, name):
+    """It copies what readers see, whatever the log's header does not know yet."""
+    one = Operation(server, prepared("wal"), tmp_path / "store", "wal", name)
+    for at in range(1, len(one.calls) + 1):
+        for moment in (BEFORE, AFTER):
+            one.run(at=at, moment=moment)
+            found, copied = server.run("crash.operations", "back_up", folder=str(one.folder), mode="wal")
+            assert copied == found, f"call {at} of {one.calls}, {moment}: the copy has {copied}, not {found}"
+
+
 # ---- kills of what comes after a kill
 
 @pytest.mark.parametrize("mode", MODES)

@@ -260,9 +260,9 @@ int sql_txn_rollback_to(sqlite3_vtab *v, int n);
 /* Before a change: the store is open and writable, its transaction begun, with the marks that
  * are due. */
 int sql_txn_write(sql_table *t);
-/* Takes and gives back the writer lock, so that what is in doubt is decided. The host's write
- * lock is held. */
-int sql_txn_decide(sql_table *t);
+/* Has what is in doubt between the store and this host decided, with a transaction of its own.
+ * inside: within xUpdate, where the host's write lock is held and nothing can be committed. */
+int sql_txn_decide(sql_table *t, int inside);
 /* Drops changes whose table was undone together with its CREATE (ROLLBACK TO), of which SQLite
  * tells nobody. */
 int sql_txn_forget_lost(sql_store *s);

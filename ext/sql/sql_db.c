@@ -43,10 +43,30 @@ int sql_busy_timeout(sqlite3 *db)
 
 /* ----------------------------------------------------------------------- what the store may ask */
 
-static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, st_error *err)
+// Is any attached database in WAL mode? When it cannot be told, it may be.
+static int any_wal(sqlite3 *db)
+{
+    const char *name;
+    int wal = 0;
+    for (int i = 0; (name = sqlite3_db_name(db, i)) != NULL && !wal; i++) {
+        sqlite3_stmt *stmt = NULL;
+        char *sql = sqlite3_mprintf("PRAGMA \"%w\".journal_mode", name);
+        wal = !sql || sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK ||
+              sqlite3_step(stmt) != SQLITE_ROW ||
+              sqlite3_stricmp((const char *)sqlite3_column_text(stmt, 0), "wal") == 0;
+        sqlite3_finalize(stmt);
+        sqlite3_free(sql);
+    }
+    return wal;
+}
+
+static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, st_error *err)
 {
     sql_db *d = ctx;
     int rc = sql_state_find(d->db, uuid, NULL, NULL, txid);
+    if (firm && any_wal(d->db)) {
+        *firm = 0;
+    }
     if (rc == SQLITE_OK) {
         return ST_OK;
     }

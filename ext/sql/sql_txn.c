@@ -72,18 +72,6 @@ int sql_txn_write(sql_table *t)
     return SQLITE_OK;
 }
 
-int sql_txn_decide(sql_table *t)
-{
-    st_identity who;
-    st_error err = {0};
-    identify(t, &who);
-    if (st_begin(t->store->conn, sql_busy_timeout(t->db->db), &who, &err) != ST_OK) {
-        return sql_fail_st(t, &err);
-    }
-    st_rollback(t->store->conn);
-    return SQLITE_OK;
-}
-
 static void ended(sql_store *s)
 {
     s->marks = s->prepared = s->unannounced = 0;
@@ -193,6 +181,64 @@ int sql_txn_rollback(sqlite3_vtab *v)
     }
     ended(((sql_table *)v)->store);
     return SQLITE_OK;
+}
+
+/* ------------------------------------------------------------------------------------- deciding */
+
+// With the host's write lock held and the store's transaction begun: an empty transaction of both,
+// which makes the host's "no" final.
+static int commit_nothing(sql_table *t)
+{
+    sqlite3 *db = t->db->db;
+    st_conn *conn = t->store->conn;
+    int64_t txid;
+    uint8_t owner[16];
+    st_error err = {0};
+    int rc = st_prepare(conn, &txid, owner, &err) == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);
+    if (rc == SQLITE_OK && txid != 0) {
+        rc = write_row(t, owner, txid);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+        if (rc != SQLITE_OK) {
+            sql_fail(t, rc, "%s", sqlite3_errmsg(db));
+        }
+    }
+    if (rc == SQLITE_OK) {
+        st_commit(conn);
+    } else {
+        st_rollback(conn);
+        sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+int sql_txn_decide(sql_table *t, int inside)
+{
+    sqlite3 *db = t->db->db;
+    st_identity who;
+    st_error err = {0};
+    int rc = inside ? SQLITE_OK : sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        return sql_fail(t, rc, "%s", sqlite3_errmsg(db));
+    }
+    identify(t, &who);
+    if (st_begin(t->store->conn, sql_busy_timeout(db), &who, &err) != ST_OK) {
+        rc = sql_fail_st(t, &err);
+    } else if (!st_holds_doubt(t->store->conn)) {
+        st_rollback(t->store->conn);
+    } else if (!inside) {
+        return commit_nothing(t);
+    } else {
+        st_rollback(t->store->conn);
+        rc = sql_fail(t, SQLITE_BUSY,
+                      "a transaction of a process that died stays in doubt until this database "
+                      "commits something: write a row first, or call h5mem_flush as a function");
+    }
+    if (!inside) {
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    }
+    return rc;
 }
 
 /* ----------------------------------------------------------------------------------- savepoints */

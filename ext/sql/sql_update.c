@@ -364,14 +364,7 @@ int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n)
     int st = fn(t->store->conn, sql_busy_timeout(db), n, &err);
     if (st == ST_DOUBT && (inside || sqlite3_get_autocommit(db))) {
         // This host's own last transaction: whoever holds the host's write lock may decide it.
-        rc = inside ? SQLITE_OK : sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-        if (rc != SQLITE_OK) {
-            return sql_fail(t, rc, "%s", sqlite3_errmsg(db));
-        }
-        rc = sql_txn_decide(t);
-        if (!inside) {
-            sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-        }
+        rc = sql_txn_decide(t, inside);
         if (rc != SQLITE_OK) {
             return rc;
         }

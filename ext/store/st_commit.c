@@ -83,6 +83,12 @@ void st_writer_unlock(st_store *s, st_conn *c)
 
 /* ---------------------------------------------------------------------------------------- begin */
 
+/* How much of the log is in use. */
+static uint64_t keep(const st_log_header *h)
+{
+    return ST_MAX(h->committed_len, h->prepared_len);
+}
+
 /* A log whose frames end before its committed length (power loss): the frames that are there are
 ** all there is. What lies behind goes: there may be whole transactions of this generation in it,
 ** which must not come back when the frames before them are written over. */
@@ -98,13 +104,13 @@ static int cut_tail(st_store *s, st_error *err)
         h.committed_len = s->gen->replayed;
         h.committed_sum = s->gen->sum;
         h.last_seq = s->gen->last_seq;
+        h.prepared_len = h.prepared_seq = 0; // what was in doubt stood behind what is gone
         st_log_store(s->page, &h);
         cut = 1;
     }
     pthread_mutex_unlock(&s->lock);
-    if (cut &&
-        (s->log->size(s->log, &size, &e) != H5_OK ||
-         (size > h.committed_len && s->log->truncate(s->log, h.committed_len, &e) != H5_OK))) {
+    if (cut && (s->log->size(s->log, &size, &e) != H5_OK ||
+                (size > keep(&h) && s->log->truncate(s->log, keep(&h), &e) != H5_OK))) {
         return st_from_h5(err, &e, "cutting the log");
     }
     s->tail_cut = 1;
@@ -161,6 +167,7 @@ static int refresh_held(st_conn *c, st_error *err)
 static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
 {
     st_store *s = c->store;
+    st_log_header h;
     uint64_t floor = 0;
     int64_t txid = 0;
     ST_TRY(st_snapshot_mend(s, c->host, who, err));
@@ -170,13 +177,17 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
     // or an undecided transaction would pass for a committed one.
     if (c->host && c->host->verdict && (who->dev || who->ino)) {
         st_error e = {0, ""};
-        int rc = c->host->verdict(c->host->ctx, who->uuid, &txid, &e);
+        int rc = c->host->verdict(c->host->ctx, who->uuid, &txid, NULL, &e);
         if (rc && rc != ST_NOTFOUND) {
             return st_fail(err, rc, "%s", e.text);
         }
         floor = rc || txid < 0 ? 0 : (uint64_t)txid;
     }
-    c->txn.floor = floor;
+    ST_TRY(st_header(s, &h, err));
+    c->txn.held = h.prepared_len > h.committed_len;
+    c->txn.base_len = c->txn.held ? h.prepared_len : h.committed_len;
+    c->txn.base_seq = ST_MAX(c->txn.held ? h.prepared_seq : h.last_seq, floor);
+    c->txn.base_sum = c->txn.held ? h.prepared_sum : h.committed_sum;
     return st_from_vec(err, vec_text_new(&c->txn.text), "a transaction");
 }
 
@@ -316,14 +327,54 @@ static int encode_prepare(st_conn *c, encoder *e, st_error *err)
     return end_frame(e, frame, ST_FRAME_PREPARE, err);
 }
 
+static int encode_abort(encoder *e, uint64_t first, st_error *err)
+{
+    uint8_t p[8];
+    size_t frame;
+    st_put64(p, first);
+    ST_TRY(st_frame_begin(&e->buf, &frame, err));
+    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
+    return end_frame(e, frame, ST_FRAME_ABORT, err);
+}
+
+/* What stays in doubt before this transaction is void when this one counts. */
+static int encode_held(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
+{
+    st_log_header held = *h;
+    st_doubt d;
+    int rc;
+    held.prepared_len = c->txn.base_len;
+    rc = st_doubt_read(c->store, &held, &d, err);
+    for (size_t i = 0; !rc && i < d.n; i++) {
+        rc = encode_abort(e, d.p[i].first, err);
+    }
+    st_doubt_free(&d);
+    return rc;
+}
+
 static int encode_all(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
 {
     e->generation = h->generation;
-    e->seq = ST_MAX(h->last_seq, c->txn.floor);
+    e->seq = c->txn.base_seq;
     e->transaction = e->seq + 1;
-    e->sum = h->committed_sum;
+    e->sum = c->txn.base_sum;
+    if (c->txn.held) {
+        ST_TRY(encode_held(c, h, e, err));
+    }
     ST_TRY(encode_ops(c, e, err));
     return encode_prepare(c, e, err);
+}
+
+/* Has the header name as prepared what was so when this transaction began: what it held, or
+** nothing. */
+static void unprepare(st_conn *c, st_log_header *h)
+{
+    const st_txn *t = &c->txn;
+    h->prepared_len = t->held ? t->base_len : 0;
+    h->prepared_seq = t->held ? t->base_seq : 0;
+    h->prepared_sum = t->held ? t->base_sum : 0;
+    h->flags = 0;
+    st_log_store(c->store->page, h);
 }
 
 static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error *err)
@@ -332,16 +383,15 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
     st_txn *t = &c->txn;
     st_options o;
     h5_error io = {0};
-    if (h->prepared_len) {
+    if (t->prepared) {
         // What stands there is about to be written over.
-        h->prepared_len = h->prepared_seq = 0;
-        st_log_store(s->page, h);
+        unprepare(c, h);
         t->prepared = 0;
     }
-    if (s->log->write(s->log, h->committed_len, e->buf.p, e->buf.n, &io) != H5_OK) {
+    if (s->log->write(s->log, t->base_len, e->buf.p, e->buf.n, &io) != H5_OK) {
         return st_from_h5(err, &io, "writing the log");
     }
-    h->prepared_len = h->committed_len + e->buf.n;
+    h->prepared_len = t->base_len + e->buf.n;
     h->prepared_seq = e->seq;
     h->prepared_sum = e->sum;
     h->flags = t->who.dev || t->who.ino ? 0 : ST_LOG_SELF;
@@ -350,9 +400,7 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
     if (o.synchronous == ST_SYNC_FULL) {
         int rc = st_store_sync_log(s, err);
         if (rc) {
-            h->prepared_len = h->prepared_seq = 0;
-            h->flags = 0;
-            st_log_store(s->page, h);
+            unprepare(c, h);
             return rc;
         }
     }
@@ -371,7 +419,7 @@ int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err)
     encoder e = {0};
     int rc;
     *txid = 0;
-    if (!t->active || (!t->nop && !t->prepared)) {
+    if (!t->active || (!t->nop && !t->prepared && !t->held)) {
         return ST_OK;
     }
     memcpy(owner, t->who.uuid, 16);
@@ -542,25 +590,21 @@ static void void_prepared(st_conn *c)
     st_log_header h;
     st_error e = {0, ""};
     encoder abort = {0};
-    size_t frame;
     h5_error io = {0};
-    if (st_header(s, &h, &e) != ST_OK || !h.prepared_len) {
+    if (st_header(s, &h, &e) != ST_OK) {
         return;
     }
     abort.generation = h.generation;
-    abort.seq = h.prepared_seq;
+    abort.seq = c->txn.base_seq;
     abort.transaction = c->txn.prepared_seq;
-    abort.sum = h.committed_sum;
+    abort.sum = c->txn.base_sum;
     // Written over the first frame, so that nothing that scans the log can take the transaction for
     // one.
-    if (st_frame_begin(&abort.buf, &frame, &e) == ST_OK &&
-        end_frame(&abort, frame, ST_FRAME_ABORT, &e) == ST_OK) {
-        s->log->write(s->log, h.committed_len, abort.buf.p, abort.buf.n, &io);
+    if (encode_abort(&abort, c->txn.base_seq + 1, &e) == ST_OK) {
+        s->log->write(s->log, c->txn.base_len, abort.buf.p, abort.buf.n, &io);
     }
     st_buf_free(&abort.buf);
-    h.prepared_len = h.prepared_seq = 0;
-    h.flags = 0;
-    st_log_store(s->page, &h);
+    unprepare(c, &h);
 }
 
 void st_rollback(st_conn *c)
@@ -579,20 +623,35 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
 {
     st_store *s = c->store;
     st_log_header h;
-    st_identity who;
-    char name[256];
-    int rc;
+    st_doubt d;
+    st_identity who = {.dev = 0};
+    int rc, found = 0;
     if (!s->page || c->readonly || c->txn.active) {
         return ST_OK;
     }
     ST_TRY(st_header(s, &h, err));
-    if (h.prepared_len <= h.committed_len ||
-        st_snapshot_prepared(s, &h, who.uuid, &who.dev, &who.ino, name, sizeof name, err) ||
-        memcmp(who.uuid, uuid, 16) != 0) {
+    if (h.prepared_len <= h.committed_len) {
+        return ST_OK;
+    }
+    ST_TRY(st_doubt_read(s, &h, &d, err));
+    for (size_t i = 0; i < d.n; i++) {
+        if (memcmp(d.p[i].who.uuid, uuid, 16) == 0) {
+            who = d.p[i].who;
+            found = 1;
+        }
+    }
+    st_doubt_free(&d);
+    if (!found) {
         return ST_OK;
     }
     ST_TRY(st_writer_lock(s, c, 0, err));
     rc = st_snapshot_mend(s, c->host, &who, err);
+    rc = rc ? rc : st_header(s, &h, err);
+    if (!rc && h.prepared_len) {
+        // A "no" that its commit makes final.
+        h.prepared_len = h.prepared_seq = 0;
+        st_log_store(s->page, &h);
+    }
     st_writer_unlock(s, c);
     return rc;
 }

@@ -327,11 +327,37 @@ static int reaches(const st_log_reader *lr, const st_frame *f, uint64_t to, uint
             st_frame_commit_sum(lr->generation, f->sequence, lr->sum) == sum);
 }
 
-/* Where the last whole transaction before to ends. A prepare frame ends one that counts when the
-** header vouches for it, or when another frame follows: whoever wrote that knew. Else, where the
-** log breaks off behind it, it may be one that its host took back. */
+/* Transactions that abort frames void, by the sequences of their first frames. */
+typedef struct voided {
+    uint64_t *first;
+    size_t n, cap;
+} voided;
+
+static int is_void(const voided *v, uint64_t first)
+{
+    size_t i = 0;
+    while (i < v->n && v->first[i] != first) {
+        i++;
+    }
+    return i < v->n;
+}
+
+static int note_void(voided *v, const st_frame *f, st_error *err)
+{
+    if (f->n != 8) {
+        return st_fail(err, ST_CORRUPT, "an abort frame of %zu bytes", f->n);
+    }
+    ST_TRY(st_grow(&v->first, &v->cap, v->n + 1, sizeof *v->first, err));
+    v->first[v->n++] = st_get64(f->payload);
+    return ST_OK;
+}
+
+/* Where the last whole transaction before to ends, and which before it are void. A prepare frame
+** ends one that counts when the header vouches for it, or when a frame other than an abort follows:
+** whoever wrote that knew. Else, where the log breaks off behind it, it may be one that its host
+** took back. */
 static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint32_t sum, uint64_t *end,
-                     st_error *err)
+                     voided *v, st_error *err)
 {
     st_log_reader lr = {.log = log,
                         .at = g->replayed,
@@ -344,6 +370,14 @@ static int whole_end(const st_gen *g, h5_io *log, uint64_t to, uint32_t sum, uin
     *end = g->replayed;
     while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
         seq = f.sequence;
+        if (f.type == ST_FRAME_ABORT) {
+            prepared = 0;
+            rc = note_void(v, &f, err);
+            if (rc) {
+                break;
+            }
+            continue;
+        }
         *end = prepared ? prepared : *end;
         prepared = f.type == ST_FRAME_PREPARE ? lr.at : 0;
         if (f.type == ST_FRAME_COMMIT || (prepared && reaches(&lr, &f, to, sum))) {
@@ -358,19 +392,21 @@ int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, uint32_t sum, st_error *er
 {
     st_log_reader lr = {.log = log, .at = g->replayed, .generation = g->generation, .sum = g->sum};
     st_frame f;
-    int rc = whole_end(g, log, to, sum, &lr.to, err);
+    voided v = {0};
+    int rc = whole_end(g, log, to, sum, &lr.to, &v, err);
     while (!rc && g->replayed < lr.to) {
         rc = st_log_next(&lr, &f, err);
         if (rc <= 0) {
             break; // restarted by a flush of another process: the caller looks at the header again
         }
-        rc = apply(g, &f, err);
+        rc = v.n && is_void(&v, f.transaction) ? ST_OK : apply(g, &f, err);
         if (!rc) {
             g->last_seq = f.sequence;
             g->replayed = lr.at;
             g->sum = lr.sum;
         }
     }
+    h5_free(v.first);
     st_log_reader_end(&lr);
     return rc < 0 ? rc : ST_OK;
 }

@@ -13,9 +13,9 @@
  *   48      8     inode of the .h5 file
  *   56      8     committed length: frames before this offset of the log count
  *   64      8     sequence of the last committed frame
- *   72      8     prepared length: frames up to here belong to a transaction between its two
- *                 phases; 0 when there is none
- *   80      8     sequence of its prepare frame, which is its transaction id
+ *   72      8     prepared length: frames up to here belong to transactions between their two
+ *                 phases; 0 when there are none
+ *   80      8     sequence of the last one's prepare frame, which is its transaction id
  *   88      48    superblock in force
  *   136     48    superblock about to be written by a flush; zeros when there is none
  *   184     8     inode of the file that a compact is about to rename into place; 0 when there is
@@ -48,11 +48,13 @@
  *   config   name, NUL, value, NUL
  *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | host's
  *            file name to the end
- *   commit   empty.   abort   empty
+ *   commit   empty
+ *   abort    u64 sequence of the first frame of the transaction that it voids
  *
  * A transaction is its frames and one prepare. It counts when the header says so (committed
- * length), when a commit frame or a later transaction follows, or, for the last one and after a
- * death, when its host's state row holds its id.
+ * length), when a commit frame or a later transaction follows, or, for what is in doubt after a
+ * death, when its host's state row holds its id (st_doubt.c); and never when the transaction that
+ * follows it begins with an abort frame that names it, and counts itself.
  *
  * THREADS  st_log_load may be called by any thread; the writing calls only under the writer lock.
  * SPDX-License-Identifier: MIT

@@ -110,61 +110,21 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
 
 /* ------------------------------------------------------------------------------------- in doubt */
 
-int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
-                         uint64_t *ino, char *name, size_t n, st_error *err)
+/* Does a prepared transaction count for a reader with this host? 1 and which, 0, or negative. */
+static int counts(st_store *s, const st_log_header *h, const st_host *host, st_prepare_frame *found,
+                  st_error *err)
 {
-    st_log_reader lr = {.log = s->log,
-                        .at = h->committed_len,
-                        .to = h->prepared_len,
-                        .generation = h->generation,
-                        .sum = h->committed_sum};
-    st_frame f;
-    int rc, found = 0;
-    while ((rc = st_log_next(&lr, &f, err)) > 0) {
-        if (f.type == ST_FRAME_PREPARE && f.sequence == h->prepared_seq && f.n >= 32) {
-            found = 1;
-            memcpy(uuid, f.payload, 16);
-            *dev = st_get64(f.payload + 16);
-            *ino = st_get64(f.payload + 24);
-            snprintf(name, n, "%.*s", (int)(f.n - 32), (const char *)f.payload + 32);
-        }
-    }
-    st_log_reader_end(&lr);
-    return rc < 0 ? rc : found ? ST_OK : ST_NOTFOUND;
-}
-
-/* Does the prepared transaction count for a reader with this host? 1, 0, or negative. */
-static int counts(st_store *s, const st_log_header *h, const st_host *host, st_error *err)
-{
-    uint8_t uuid[16];
-    uint64_t dev, ino;
-    char name[256];
-    int64_t txid = 0;
     int rc;
-    if (h->flags & ST_LOG_SELF) {
-        pthread_mutex_lock(&s->lock);
-        rc = !s->writer && !st_lock_held(s->log_fd, ST_LOCK_WRITER);
-        pthread_mutex_unlock(&s->lock);
-        return rc;
+    if (!(h->flags & ST_LOG_SELF)) {
+        return st_doubt_reader(s, h, host, found, err);
     }
-    if (!host || !host->verdict) {
-        return 0;
-    }
-    rc = st_snapshot_prepared(s, h, uuid, &dev, &ino, name, sizeof name, err);
-    if (rc == ST_NOTFOUND) {
-        return 0; // torn: never acted on
-    }
-    if (rc) {
-        return rc;
-    }
-    rc = host->verdict(host->ctx, uuid, &txid, err);
-    if (rc == ST_NOTFOUND) {
-        if (err) {
-            err->code = ST_OK;
-        }
-        return 0;
-    }
-    return rc ? rc : (uint64_t)txid >= h->prepared_seq;
+    pthread_mutex_lock(&s->lock);
+    rc = !s->writer && !st_lock_held(s->log_fd, ST_LOCK_WRITER);
+    pthread_mutex_unlock(&s->lock);
+    found->end = h->prepared_len;
+    found->seq = h->prepared_seq;
+    found->sum = h->prepared_sum;
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------------- readers */
@@ -297,9 +257,10 @@ static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_erro
 {
     st_store *s = c->store;
     st_log_header now;
+    st_prepare_frame p;
     int yes;
     pthread_mutex_unlock(&s->lock);
-    yes = counts(s, h, c->host, err);
+    yes = counts(s, h, c->host, &p, err);
     pthread_mutex_lock(&s->lock);
     *again = 0;
     if (yes < 0) {
@@ -311,9 +272,9 @@ static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_erro
         return ST_OK;
     }
     if (s->gen == c->gen && s->gen->generation == h->generation) {
-        ST_TRY(st_gen_replay(s->gen, s->log, h->prepared_len, h->prepared_sum, err));
-        if (s->gen->replayed >= h->prepared_len && c->seq < h->prepared_seq) {
-            c->seq = h->prepared_seq;
+        ST_TRY(st_gen_replay(s->gen, s->log, p.end, p.sum, err));
+        if (s->gen->replayed >= p.end && c->seq < p.seq) {
+            c->seq = p.seq;
         }
     }
     return ST_OK;
@@ -445,81 +406,6 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-static int same_file(const st_identity *a, const st_identity *b)
-{
-    return a->dev == b->dev && a->ino == b->ino;
-}
-
-/* May the host file that is about to write, and is locked for it, decide about the prepared
-** transaction? The very file that the prepare frame names may. So may one that holds the state row
-** itself, since files are moved; but not while the named one stands where it was: then this is a
-** copy of it, whose row is old, unless the store has been copied with it (it has another inode than
-** its log says). */
-static int decides(const st_store *s, const st_log_header *h, const st_identity *who,
-                   const st_identity *prepared)
-{
-    st_file_id id;
-    if (!who || same_file(who, prepared)) {
-        return who != NULL;
-    }
-    if (memcmp(who->uuid, prepared->uuid, sizeof who->uuid) != 0) {
-        return 0;
-    }
-    return (st_id_of_fd(s->h5_fd, &id) == ST_OK && id.ino != h->ino) ||
-           st_id_of_path(prepared->host, &id) != 1 || id.dev != prepared->dev ||
-           id.ino != prepared->ino;
-}
-
-/* What the state row says about the prepared transaction. In the very host that it names, a row
-** that is not there never came to be: the host's part of it was undone (DROP TABLE settles before
-** its row goes). */
-static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
-                    const st_identity *who, const st_identity *prepared, int *yes, st_error *err)
-{
-    st_error e = {0, ""};
-    int64_t txid = 0;
-    int rc = host && host->verdict && decides(s, h, who, prepared)
-                 ? host->verdict(host->ctx, prepared->uuid, &txid, &e)
-                 : ST_NOTFOUND;
-    *yes = rc == ST_OK && (uint64_t)txid >= h->prepared_seq;
-    if (rc == ST_OK || (rc == ST_NOTFOUND && who && same_file(who, prepared))) {
-        return ST_OK;
-    }
-    return rc != ST_NOTFOUND
-               ? st_fail(err, rc, "%s", e.text)
-               : st_fail(err, ST_DOUBT,
-                         "its last transaction is between two phases and belongs to the "
-                         "database '%s': write through that one first",
-                         prepared->host);
-}
-
-static int settle(st_store *s, st_log_header *h, const st_host *host, const st_identity *who,
-                  st_error *err)
-{
-    char name[256] = "";
-    st_identity prepared = {.host = name};
-    int yes = 1, rc;
-    if (!(h->flags & ST_LOG_SELF)) {
-        rc = st_snapshot_prepared(s, h, prepared.uuid, &prepared.dev, &prepared.ino, name,
-                                  sizeof name, err);
-        if (rc == ST_NOTFOUND) {
-            yes = 0;
-        } else {
-            ST_TRY(rc);
-            ST_TRY(ask_host(s, h, host, who, &prepared, &yes, err));
-        }
-    }
-    if (yes) {
-        h->committed_len = h->prepared_len;
-        h->last_seq = h->prepared_seq;
-        h->committed_sum = h->prepared_sum;
-    }
-    h->prepared_len = h->prepared_seq = 0;
-    h->flags = 0;
-    st_log_store(s->page, h);
-    return ST_OK;
-}
-
 /* The files at the store's paths must still be those that are open: what was written to others
 ** would be lost. */
 static int check_paths(st_store *s, st_error *err)
@@ -556,7 +442,7 @@ int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, s
         ST_TRY(take_committed_tail(s, &h, err));
     }
     if (h.prepared_len > h.committed_len) {
-        ST_TRY(settle(s, &h, host, who, err));
+        ST_TRY(st_doubt_settle(s, &h, host, who, err));
     }
     s->checked = 1;
     return ST_OK;

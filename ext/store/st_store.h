@@ -102,6 +102,12 @@ typedef struct st_txn {
     st_map patched; /* ref -> 1 + newest patch */
     vec_text *text; /* tokens of the private slots */
 
+    /* where the frames go: behind what is committed, or behind what was prepared before and stays
+    ** in doubt until this transaction is committed (held) */
+    uint64_t base_len, base_seq;
+    uint32_t base_sum;
+    int held;
+
     int prepared;              /* frames and prepare are in the log; the header says so */
     uint64_t prepared_version; /* txn.version they were written at */
     uint64_t prepared_len, prepared_seq;
@@ -175,10 +181,35 @@ int st_snapshot_latest(st_store *s, st_gen **out, st_error *err);
 ** transaction in doubt, cuts a bad tail. who: the host file that is about to write and is locked
 ** for it; NULL when none is. */
 int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err);
-/* The identity in the prepare frame of a header that has one. name gets the host's file name. */
-int st_snapshot_prepared(st_store *s, const st_log_header *h, uint8_t uuid[16], uint64_t *dev,
-                         uint64_t *ino, char *name, size_t n, st_error *err);
 int st_header(st_store *s, st_log_header *h, st_error *err);
+
+/* st_doubt.c ----------------------------------------------------------------------------------- */
+
+/* A transaction between its two phases, as its prepare frame tells. */
+typedef struct st_prepare_frame {
+    uint64_t first, seq; /* sequences of its first frame and of the prepare frame, its id */
+    uint64_t end;        /* offset behind it */
+    uint32_t sum;        /* of the frames up to there */
+    st_identity who;     /* .host is NULL: */
+    char host[256];
+} st_prepare_frame;
+
+typedef struct st_doubt {
+    st_prepare_frame *p; /* in the order of the log */
+    size_t n, cap;
+} st_doubt;
+
+/* All between the committed and the prepared length of h, up to the first frame that is not whole.
+*/
+int st_doubt_read(st_store *s, const st_log_header *h, st_doubt *out, st_error *err);
+void st_doubt_free(st_doubt *d);
+/* The transaction in doubt that counts for a reader with this host: 1 and which, 0, negative. */
+int st_doubt_reader(st_store *s, const st_log_header *h, const st_host *host,
+                    st_prepare_frame *found, st_error *err);
+/* With the writer lock held: writes the verdict into the header. What the host says no to and may
+** yet say yes to stays: h then still has a prepared length, and the writer writes behind it. */
+int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st_identity *who,
+                    st_error *err);
 
 /* st_txn.c */
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);

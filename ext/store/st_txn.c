@@ -486,3 +486,8 @@ int st_has_changes(const st_conn *c)
 {
     return c->txn.active && c->txn.nop > 0;
 }
+
+int st_holds_doubt(const st_conn *c)
+{
+    return c->txn.active && c->txn.held;
+}

@@ -126,8 +126,10 @@ int st_column_type(int col);
 typedef struct st_host {
     void *ctx;
     /* The transaction id in the host's state row with this uuid, as this connection now reads it.
-    ** ST_NOTFOUND when the host has no such row. */
-    int (*verdict)(void *ctx, const uint8_t uuid[16], int64_t *txid, st_error *err);
+    ** ST_NOTFOUND when the host has no such row. firm, when not NULL: set to 0 when what a holder
+    ** of the host's write lock reads there may still turn out to be more after a recovery (a host
+    ** in WAL mode), else left alone. */
+    int (*verdict)(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, st_error *err);
     /* Nonzero: stop what you are doing (asked about every millisecond in long scans). NULL:
     ** never. */
     int (*stop)(void *ctx);
@@ -205,6 +207,9 @@ typedef struct st_identity {
 int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err);
 int st_in_transaction(const st_conn *c); /* 1 from st_begin to st_commit/st_rollback */
 int st_has_changes(const st_conn *c);    /* 1 when the open transaction has changed something */
+/* 1 when a transaction of this host is in doubt, its state row says no, and only a commit of this
+** transaction (an empty one will do) makes that final. */
+int st_holds_doubt(const st_conn *c);
 
 /* Undo marks, numbered as SQLite numbers savepoints. Mark n is set by the first st_savepoint(n)
 ** since n was released or passed. Rolling back to a mark never set, or to -1, undoes everything.

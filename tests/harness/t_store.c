@@ -100,9 +100,11 @@ t_db t_db_new(int number)
     return db;
 }
 
-static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, st_error *err)
+static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, st_error *err)
 {
     t_host *h = ctx;
+    if (firm && h->db->wal)
+        *firm = 0;
     if (h->db->answer == ST_NOTFOUND || memcmp(uuid, h->db->uuid, 16) != 0)
         return ST_NOTFOUND;
     if (h->db->answer)

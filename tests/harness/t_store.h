@@ -49,6 +49,7 @@ typedef struct t_db {
     uint8_t uuid[16];
     uint64_t dev, ino; /* 0, 0: no file */
     int64_t txid;      /* as committed */
+    int wal;           /* 1: a "no" of its row is not firm */
     int answer;        /* what verdict says instead: ST_NOTFOUND, ST_IO; ST_OK = the row */
 } t_db;
 

@@ -452,6 +452,127 @@ static void what_lies_behind_damage_stays_lost(void **state)
     fix_end(&f);
 }
 
+/* A host in WAL mode that says no: a recovery may yet say yes, so that nothing is thrown away until
+** the host has committed something else. ids: what is there when the host's row holds txid. */
+static void assert_after_recovery(const t_dir *from, fix *f, int64_t txid, const char *ids)
+{
+    t_dir d = t_dir_new();
+    t_host h;
+    t_host_init(&h, &f->mine);
+    int64_t before = f->mine.txid;
+    f->mine.txid = txid;
+    t_dir_copy(from, &d);
+    st_conn *c = t_open(&d, &h);
+    t_assert_ids(c, ids);
+    f->mine.wal = 0; // whoever is alone with the host reads what is final
+    add(c, &h, 90);
+    f->mine.wal = 1;
+    char want[64];
+    snprintf(want, sizeof want, "%s 90", ids);
+    t_assert_ids(c, want);
+    t_flush(c);
+    t_verify(c);
+    st_close(c);
+    c = t_open(&d, &h);
+    t_assert_ids(c, want);
+    st_close(c);
+    t_dir_remove(&d);
+    f->mine.txid = before;
+}
+
+static void a_no_that_becomes_a_yes(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    f.mine.wal = 1;
+    t_begin(f.c, &f.h);
+    t_put(f.c, 3, "three");
+    int64_t first = t_prepare(f.c, &f.h);
+    die(&f);
+    t_rollback(f.c, &f.h);
+    f.mine.txid = 0;
+    st_conn *c = t_open(&f.copy, &f.h2);
+    t_dir later = t_dir_new();
+    st_error err = {0, ""};
+    uint64_t rows;
+    t_assert_ids(c, "1 2");
+    for (int i = 0; i < 3; i++) { // whatever is begun and rolled back, changed and prepared or not
+        t_begin(c, &f.h2);
+        assert_int_equal(st_holds_doubt(c), 1);
+        if (i)
+            t_put(c, 4, "four");
+        if (i == 2)
+            t_prepare(c, &f.h2);
+        t_rollback(c, &f.h2);
+        f.mine.txid = 0;
+        t_dir_copy(&f.copy, &later);
+        assert_after_recovery(&later, &f, first, "1 2 3");
+        assert_after_recovery(&later, &f, 0, "1 2");
+    }
+    assert_int_equal(st_flush(c, 0, &rows, &err), ST_DOUBT);
+    // Prepared behind it: the host's row says which of the two it was, or neither.
+    t_begin(c, &f.h2);
+    t_put(c, 4, "four");
+    t_set_importance(c, 1, 0.5);
+    int64_t second = t_prepare(c, &f.h2);
+    t_dir_copy(&f.copy, &later);
+    assert_after_recovery(&later, &f, first, "1 2 3");
+    assert_after_recovery(&later, &f, 0, "1 2");
+    assert_after_recovery(&later, &f, second, "1 2 4");
+    // A third behind both of them.
+    t_host h3;
+    t_host_init(&h3, &f.mine);
+    f.mine.txid = 0;
+    st_conn *c3 = t_open(&later, &h3);
+    t_begin(c3, &h3);
+    t_put(c3, 5, "five");
+    int64_t third = t_prepare(c3, &h3);
+    t_dir last = t_dir_new();
+    t_dir_copy(&later, &last);
+    assert_after_recovery(&last, &f, first, "1 2 3");
+    assert_after_recovery(&last, &f, second, "1 2 4");
+    assert_after_recovery(&last, &f, third, "1 2 5");
+    assert_after_recovery(&last, &f, 0, "1 2");
+    t_rollback(c3, &h3);
+    st_close(c3);
+    // And committed: it is over.
+    f.mine.txid = second;
+    st_commit(c);
+    t_assert_ids(c, "1 2 4");
+    t_begin(c, &f.h2);
+    assert_int_equal(st_holds_doubt(c), 0);
+    t_rollback(c, &f.h2);
+    t_dir_copy(&f.copy, &last);
+    assert_after_recovery(&last, &f, second, "1 2 4");
+    t_flush(c);
+    t_verify(c);
+    st_close(c);
+    t_dir_remove(&later);
+    t_dir_remove(&last);
+    fix_end(&f);
+}
+
+/* An empty transaction is enough to make it final. */
+static void a_commit_of_nothing_settles(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    f.mine.wal = 1;
+    prepare_and_die(&f, 0);
+    f.mine.txid = 0;
+    st_conn *c = t_open(&f.copy, &f.h2);
+    t_begin(c, &f.h2);
+    assert_true(t_prepare(c, &f.h2) > 0);
+    st_commit(c);
+    t_assert_ids(c, "1 2");
+    t_flush(c);
+    t_assert_ids(c, "1 2");
+    st_close(c);
+    fix_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +583,8 @@ int main(void)
         cmocka_unit_test(settling_by_uuid),
         cmocka_unit_test(a_host_without_a_file),
         cmocka_unit_test(the_last_prepare_counts),
+        cmocka_unit_test(a_no_that_becomes_a_yes),
+        cmocka_unit_test(a_commit_of_nothing_settles),
         cmocka_unit_test(a_commit_frame_without_its_header),
         cmocka_unit_test(the_newest_header_slot_is_damaged),
         cmocka_unit_test(both_header_slots_are_damaged),

@@ -24,10 +24,11 @@ static int running;       /* atomic */
 static int faults;        /* atomic */
 static char fault_text[READERS + 2][512];
 
-static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, st_error *err)
+static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, st_error *err)
 {
     (void)ctx;
     (void)uuid;
+    (void)firm;
     (void)err;
     *txid = __atomic_load_n(&host_txid, __ATOMIC_SEQ_CST);
     return ST_OK;

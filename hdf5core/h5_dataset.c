@@ -15,6 +15,7 @@
 
 #include "h5_chunk.h"
 #include "h5_conv.h"
+#include "h5_virtual.h"
 
 static const uint64_t zeros[H5_RANK_MAX];
 
@@ -128,14 +129,26 @@ static int read_plain(h5_reader *r, const uint64_t *start, const uint64_t *count
 int h5_dataset_read_stored(h5_file *f, const h5_object *o, const uint64_t *start,
                            const uint64_t *count, void *buf, size_t bytes, h5_error *err)
 {
-    h5_reader r = {.f = f, .o = o};
+    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    (void)f;
+    return h5_dataset_read_deep(o, start, count, buf, bytes, &deep, err);
+}
+
+int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64_t *count,
+                         void *buf, size_t bytes, h5_deep *deep, h5_error *err)
+{
+    h5_reader r = {.f = o->f, .o = o};
     int empty;
     H5_TRY(check_request(o, start, count, bytes, &empty, err));
     if (empty)
         return H5_OK;
     int rc;
-    if (o->info.layout == H5_LAYOUT_VIRTUAL)
-        rc = h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "virtual dataset");
+    if (o->info.layout == H5_LAYOUT_VIRTUAL && deep->depth > H5_FILE_DEPTH_MAX)
+        rc = h5_fail(err, H5_LIMIT, o->oh.addr,
+                     "virtual datasets nested deeper than H5_FILE_DEPTH_MAX = %d",
+                     H5_FILE_DEPTH_MAX);
+    else if (o->info.layout == H5_LAYOUT_VIRTUAL)
+        rc = h5_virtual_read(o, start, count, buf, deep, err);
     else if (o->info.nexternal > 0)
         rc = h5_read_external(&r, start, count, buf, err);
     else if (o->info.layout == H5_LAYOUT_CHUNKED && o->info.addr != H5_UNDEF)

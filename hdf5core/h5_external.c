@@ -2,9 +2,8 @@
  * h5_external.c - contiguous data in other files
  *
  * The named parts, one behind the other, are the bytes of the dataset. What a file is too short for
- * reads as zeros, as in libhdf5; a file that is not there is an error. Names are taken from the
- * folder of the HDF5 file and may not lead out of it: a file from a stranger must not be able to
- * show what else lies on this machine.
+ * reads as zeros, as in libhdf5; a file that is not there is an error. Where names may lead is said
+ * in h5_path.c.
  *
  * ERRORS   H5_UNSUPPORTED a file without a folder, or a name that leads out of it; H5_IO
  * TESTS    test_h5show.py
@@ -15,36 +14,13 @@
 
 #include "h5_chunk.h"
 
-int h5_file_beside(h5_file *f, const char *name, h5_io **out, h5_error *err)
-{
-    *out = NULL;
-    if (!f->folder)
-        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF,
-                       "%.100s: the file that names it has no folder", name);
-    int leaves = *name == '/' || *name == 0;
-    for (const char *p = name; *p; p += strcspn(p, "/"), p += strspn(p, "/"))
-        leaves |= strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.';
-    if (leaves)
-        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "%.100s: leads out of the folder of the file",
-                       name);
-    size_t a = strlen(f->folder), b = strlen(name);
-    char *path = h5_malloc(a + b + 1);
-    if (!path)
-        return h5_fail_nomem(err, "a path");
-    memcpy(path, f->folder, a);
-    memcpy(path + a, name, b + 1);
-    int rc = h5_io_file(path, H5_IO_READ, out, err);
-    h5_free(path);
-    return rc;
-}
-
 /* n bytes from `at` of the data, all from the part x. */
 static int read_part(h5_reader *r, const h5_external *x, uint64_t at, uint8_t *dst, uint64_t n,
                      h5_error *err)
 {
     h5_io *io;
     uint64_t size, have = 0, from;
-    H5_TRY(h5_file_beside(r->f, x->name, &io, err));
+    H5_TRY(h5_io_beside(r->f, x->name, &io, err));
     int rc = io->size(io, &size, err);
     if (rc == H5_OK && h5_add_fits(x->offset, at, &from) && from < size)
         have = n < size - from ? n : size - from;

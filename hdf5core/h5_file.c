@@ -101,6 +101,7 @@ static int open_with(h5_io *io, uint64_t set, uint64_t at, const h5_superblock *
     f->root = s->root;
     f->version = s->version;
     f->sohm = H5_UNDEF;
+    f->offsets = f->lengths = 8;
     int rc = set ? H5_OK : check_driver(f, s->driver, err);
     if (rc == H5_OK && s->extension != H5_UNDEF)
         rc = check_extension(f, s->extension, err);

@@ -14,8 +14,9 @@ struct h5_file {
     uint64_t root; /* address of the root group's header */
     uint64_t
         most; /* bytes that are stored: what may be read into memory at once. eof, but in sets */
-    uint64_t base; /* of address 0 in the io; all other addresses count from there */
-    uint64_t sohm; /* table of shared messages, H5_UNDEF = none */
+    uint64_t base;             /* of address 0 in the io; all other addresses count from there */
+    unsigned offsets, lengths; /* bytes of an address and of a length: 2, 4 or 8 */
+    uint64_t sohm;             /* table of shared messages, H5_UNDEF = none */
     unsigned nsohm;
     int version;  /* of the superblock */
     h5_io *owned; /* closed with the file; NULL where io is the caller's */
@@ -47,8 +48,11 @@ int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *ou
 ** the superblock knows, and shorter. */
 int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err);
 
-/* Opens a file that f names, from the folder of f; the caller closes it. */
-int h5_file_beside(h5_file *f, const char *name, h5_io **out, h5_error *err);
+/* Opens a file that f names, from the folder of f; the caller closes it. H5_NOTFOUND when there is
+** none; H5_UNSUPPORTED when it is there, but out of the folder of f. */
+int h5_io_beside(const h5_file *f, const char *name, h5_io **out, h5_error *err);
+/* The same as an HDF5 file, one level below f. H5_LIMIT H5_FILE_DEPTH_MAX. */
+int h5_file_beside(const h5_file *f, const char *name, h5_file **out, h5_error *err);
 
 /* H5_OK when the n bytes at addr lie inside the file; else H5_FORMAT naming `what`. */
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err);

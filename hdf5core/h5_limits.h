@@ -36,6 +36,21 @@
 /* Files opened on behalf of others: the source of a virtual dataset may be virtual itself. */
 #define H5_FILE_DEPTH_MAX 8
 
+/* Rows of the blocks of an irregular selection: 24 bytes of table each. */
+#define H5_SELECT_RUNS_MAX (1u << 20)
+
+/* Work that one call may cause through virtual datasets: so much for each mapping looked at and
+** each object opened, and 1 for each piece copied below the first level. A hundred thousand sources
+** fit; virtual datasets of virtual datasets multiply, and without an end to it a kilobyte could
+** keep a machine busy for days. */
+#define H5_VIRTUAL_WORK_MAX     (1u << 26)
+#define H5_VIRTUAL_WORK_MAPPING 16u
+#define H5_VIRTUAL_WORK_OPEN    256u
+
+/* Bytes that are read at once from the source of a virtual dataset: parts that lie closer together
+** are read with what is between them. */
+#define H5_VIRTUAL_READ_MAX (4u << 20)
+
 /* Body of one header message: the size field has 16 bits. */
 #define H5_MESSAGE_BYTES_MAX 65535u
 

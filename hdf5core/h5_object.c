@@ -16,6 +16,7 @@
 #include <inttypes.h>
 
 #include "h5_msg.h"
+#include "h5_virtual.h"
 
 /* Chunk sizes against rank, element size and limits; info.size becomes the bytes of a chunk. */
 static int check_chunked(h5_object *o, h5_error *err)
@@ -102,7 +103,36 @@ static int settle_kind(h5_file *f, h5_object *o, h5_error *err)
     return h5_fail(err, H5_FORMAT, o->oh.addr, "object header: neither a group nor a dataset");
 }
 
+/* Sizes that follow from other datasets. What cannot be found out keeps the values from being read,
+** not the object from being listed. */
+static int settle_virtual(h5_object *o, h5_deep *deep, h5_error *err)
+{
+    h5_error local = {0};
+    int open = 0, rc = H5_OK;
+    for (int i = 0; i < o->info.rank; i++)
+        open |= o->info.maxdims[i] == UINT64_MAX;
+    if (!open || o->refuse.code != H5_OK)
+        return H5_OK;
+    if (deep->depth > H5_FILE_DEPTH_MAX)
+        rc = h5_fail(&local, H5_LIMIT, o->oh.addr,
+                     "virtual datasets nested deeper than H5_FILE_DEPTH_MAX = %d",
+                     H5_FILE_DEPTH_MAX);
+    else
+        rc = h5_virtual_extents(o, deep, &local);
+    if (rc == H5_NOMEM)
+        return h5_fail(err, rc, local.offset, "%s", local.text);
+    if (rc != H5_OK)
+        o->refuse = local;
+    return H5_OK;
+}
+
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
+{
+    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    return h5_object_open_deep(f, addr, &deep, out, err);
+}
+
+int h5_object_open_deep(h5_file *f, uint64_t addr, h5_deep *deep, h5_object **out, h5_error *err)
 {
     *out = NULL;
     h5_object *o = h5_calloc(1, sizeof *o);
@@ -117,6 +147,8 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
     int rc = h5_ohdr_read(f, addr, &o->oh, err);
     for (size_t i = 0; rc == H5_OK && i < o->oh.nmsg; i++)
         rc = h5_msg_decode(o, &o->oh.msg[i], err);
+    if (rc == H5_OK && o->info.layout == H5_LAYOUT_VIRTUAL)
+        rc = settle_virtual(o, deep, err);
     if (rc == H5_OK)
         rc = settle_kind(f, o, err);
     if (rc != H5_OK) {
@@ -130,9 +162,12 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
 /* A path on its way through the groups: `at` is where the next name starts, before it stands what
 ** leads to the group that is open. */
 typedef struct route {
+    h5_file *f;   /* that the path counts from, */
+    h5_file *own; /* where an external link led into it; else NULL */
     char *path;
     size_t at;
     int soft; /* links followed */
+    h5_deep *deep;
 } route;
 
 /* Puts the target of a soft link in place of the name of n bytes. A relative one counts from the
@@ -143,7 +178,7 @@ static int follow(route *r, const char *target, size_t n, h5_error *err)
            rest = strlen(r->path + r->at + n);
     if (++r->soft > H5_SOFT_LINKS_MAX)
         return h5_fail(err, H5_LIMIT, H5_UNDEF,
-                       "%.80s: more than H5_SOFT_LINKS_MAX = %d soft links", r->path,
+                       "%.80s: more than H5_SOFT_LINKS_MAX = %d soft and external links", r->path,
                        H5_SOFT_LINKS_MAX);
     char *to = h5_malloc(keep + len + rest + 1);
     if (!to)
@@ -155,6 +190,18 @@ static int follow(route *r, const char *target, size_t n, h5_error *err)
     r->path = to;
     r->at = 0; // from the root again: what is kept may be in front of the target
     return H5_OK;
+}
+
+/* Goes on in another file, at a path from its root. */
+static int follow_out(route *r, const h5_link_info *link, size_t n, h5_error *err)
+{
+    h5_file *f;
+    H5_TRY(h5_file_beside(r->f, link->file, &f, err));
+    h5_file_close(r->own);
+    r->f = r->own = f;
+    memmove(r->path, r->path + r->at, strlen(r->path + r->at) + 1);
+    r->at = 0;
+    return follow(r, link->path, n, err);
 }
 
 /* The member of o whose name is the n bytes at r->at. *addr H5_UNDEF: the route has changed. */
@@ -171,22 +218,23 @@ static int find_member(const h5_object *o, route *r, size_t n, uint64_t *addr, h
             return H5_OK;
         if (o->link_info[i].kind == H5_LINK_SOFT)
             return follow(r, o->link_info[i].path, n, err);
-        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "%.*s: external or user-defined link", upto,
-                       r->path);
+        if (o->link_info[i].kind == H5_LINK_EXTERNAL)
+            return follow_out(r, &o->link_info[i], n, err);
+        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "%.*s: user-defined link", upto, r->path);
     }
     return h5_fail(err, H5_NOTFOUND, H5_UNDEF, "%.*s: no such member", upto, r->path);
 }
 
 /* Walks the route from the root; *out the object at its end. */
-static int walk_route(h5_file *f, route *r, h5_object **out, h5_error *err)
+static int walk_route(route *r, h5_object **out, h5_error *err)
 {
     h5_object *o;
     *out = NULL;
-    H5_TRY(h5_object_open(f, f->root, &o, err));
+    H5_TRY(h5_object_open_deep(r->f, r->f->root, r->deep, &o, err));
     for (;;) {
         r->at += strspn(r->path + r->at, "/");
         size_t n = strcspn(r->path + r->at, "/");
-        uint64_t addr = f->root;
+        uint64_t addr = H5_UNDEF;
         if (n == 0)
             break;
         if (n == 1 && r->path[r->at] == '.') {
@@ -197,20 +245,30 @@ static int walk_route(h5_file *f, route *r, h5_object **out, h5_error *err)
         h5_object_close(o);
         H5_TRY(rc);
         r->at += addr == H5_UNDEF ? 0 : n;
-        H5_TRY(h5_object_open(f, addr == H5_UNDEF ? f->root : addr, &o, err));
+        addr = addr == H5_UNDEF ? r->f->root : addr;
+        H5_TRY(h5_object_open_deep(r->f, addr, r->deep, &o, err));
     }
+    o->own = r->own;
+    r->own = NULL;
     *out = o;
     return H5_OK;
 }
 
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err)
 {
-    route r = {.path = h5_malloc(strlen(path) + 1)};
+    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    return h5_object_find_deep(f, path, &deep, out, err);
+}
+
+int h5_object_find_deep(h5_file *f, const char *path, h5_deep *deep, h5_object **out, h5_error *err)
+{
+    route r = {.f = f, .path = h5_malloc(strlen(path) + 1), .deep = deep};
     *out = NULL;
     if (!r.path)
         return h5_fail_nomem(err, "a path");
     memcpy(r.path, path, strlen(path) + 1);
-    int rc = walk_route(f, &r, out, err);
+    int rc = walk_route(&r, out, err);
+    h5_file_close(r.own);
     h5_free(r.path);
     return rc;
 }
@@ -224,6 +282,7 @@ void h5_object_close(h5_object *o)
     h5_free(o->link);
     h5_free(o->link_info);
     h5_free(o->attr);
+    h5_file_close(o->own);
     h5_free(o);
 }
 
@@ -249,6 +308,11 @@ const h5_link *h5_object_link(const h5_object *o, const char *name)
 const h5_link_info *h5_object_link_info(const h5_object *o, size_t i)
 {
     return i < o->nlink ? &o->link_info[i] : NULL;
+}
+
+h5_file *h5_object_file(const h5_object *o)
+{
+    return o->f;
 }
 
 uint64_t h5_object_addr(const h5_object *o)

@@ -47,9 +47,16 @@ typedef struct h5_layout {
     size_t compact_bytes;
 } h5_layout;
 
+/* One call that leads from object to object: how deep it is, and what it may still do. */
+typedef struct h5_deep {
+    int depth;
+    uint64_t left; /* of H5_VIRTUAL_WORK_MAX */
+} h5_deep;
+
 struct h5_object {
     int kind;
     h5_file *f;
+    h5_file *own; /* f, where an external link led into it; closed with the object */
     h5_ohdr oh;
     h5_arena arena;
     uint32_t seen; /* bit per message id below 32 that was decoded */
@@ -68,6 +75,13 @@ struct h5_object {
     size_t fill_bytes;
     h5_error refuse; /* code H5_OK, or why the values of this dataset cannot be read */
 };
+
+/* h5_object_open, h5_object_find and h5_dataset_read_stored on behalf of another call. */
+int h5_object_open_deep(h5_file *f, uint64_t addr, h5_deep *deep, h5_object **out, h5_error *err);
+int h5_object_find_deep(h5_file *f, const char *path, h5_deep *deep, h5_object **out,
+                        h5_error *err);
+int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64_t *count,
+                         void *buf, size_t bytes, h5_deep *deep, h5_error *err);
 
 /* Notes the first reason why the values cannot be read; the object itself stays good. */
 int h5_object_refuse(h5_object *o, uint64_t addr, const char *fmt, const char *feature);

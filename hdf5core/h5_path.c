@@ -1,5 +1,5 @@
 /*
- * h5_path.c - opening a file by name, alone or with the others of its set
+ * h5_path.c - opening a file by name, alone or with the others of its set, and files that it names
  *
  * A set is put together as one io over the ios of its files, each of which holds a range of
  * addresses. Which kind of set it is follows from the name of the file that is opened and from what
@@ -9,14 +9,23 @@
  *   split:  NAME-m.EXT holds the metadata from address 0, NAME-r.EXT the raw data from half of the
  *           address space (2^63 - 1).
  *
+ * Files that an HDF5 file names (external links, sources of virtual datasets, external raw data)
+ * are looked for in the folder of that file. Names may not lead out of it: a file from a stranger
+ * must not be able to show what else lies on this machine. libhdf5 does follow such names, and
+ * where an absolute name leads nowhere it looks for its last part in the folder; so it is here: the
+ * last part of an absolute name is tried in the folder, and an error tells apart what is not there
+ * from what is there and out of bounds.
+ *
  * FORMAT   HDF5 spec: II.B "File Driver Info"
  *   version 0 | 3 reserved | bytes 4 | name 8 | family: bytes of a member 8
  *
- * ERRORS   H5_IO; H5_UNSUPPORTED sets of more than two parts (driver "multi")
+ * ERRORS   H5_IO; H5_NOTFOUND a file that is named; H5_UNSUPPORTED sets of more than two parts
+ *          (driver "multi"), names that lead out of the folder; H5_LIMIT H5_FILE_DEPTH_MAX
  * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -300,4 +309,94 @@ int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
     (*out)->owned = io;
     (*out)->folder = folder;
     return H5_OK;
+}
+
+/* Whether a relative name climbs out of its folder. */
+static int climbs(const char *name)
+{
+    for (const char *p = name; *p; p += strcspn(p, "/"), p += strspn(p, "/"))
+        if (strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.')
+            return 1;
+    return 0;
+}
+
+/* folder and name as one path, the caller's; NULL without memory. */
+static char *join(const char *folder, const char *name)
+{
+    size_t a = strlen(folder), b = strlen(name);
+    char *path = h5_malloc(a + b + 1);
+    if (path) {
+        memcpy(path, folder, a);
+        memcpy(path + a, name, b + 1);
+    }
+    return path;
+}
+
+/* Opens a file to see whether it is there; *io NULL when it is not. */
+static int try_open(const char *path, h5_io **io, h5_error *err)
+{
+    h5_error local = {0};
+    int rc = h5_io_file(path, H5_IO_READ, io, &local);
+    if (rc == H5_OK || (rc == H5_IO && (local.os_errno == ENOENT || local.os_errno == ENOTDIR)))
+        return H5_OK;
+    h5_fail(err, rc, H5_UNDEF, "%s", local.text);
+    if (err)
+        err->os_errno = local.os_errno;
+    return rc;
+}
+
+/* The path of a file that f names, in *path the caller's, and the open file. */
+static int open_beside(const h5_file *f, const char *name, char **path, h5_io **io, h5_error *err)
+{
+    const char *slash = strrchr(name, '/');
+    int out = *name == '/' || climbs(name);
+    *path = NULL;
+    *io = NULL;
+    if (!f->folder)
+        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF,
+                       "%.100s: the file that names it has no folder", name);
+    *path = join(f->folder, *name == '/' ? slash + 1 : name);
+    if (!*path)
+        return h5_fail_nomem(err, "a path");
+    if (!climbs(name) && (*name == '/' ? slash[1] : name[0]))
+        H5_TRY(try_open(*path, io, err));
+    if (*io)
+        return H5_OK;
+    h5_error none = {0};
+    h5_io *there = NULL;
+    if (out && try_open(*name == '/' ? name : *path, &there, &none) == H5_OK && there) {
+        there->close(there);
+        return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF, "%.100s: leads out of the folder of the file",
+                       name);
+    }
+    return h5_fail(err, H5_NOTFOUND, H5_UNDEF, "%.100s: no such file in the folder of the file",
+                   name);
+}
+
+int h5_io_beside(const h5_file *f, const char *name, h5_io **out, h5_error *err)
+{
+    char *path;
+    int rc = open_beside(f, name, &path, out, err);
+    h5_free(path);
+    return rc;
+}
+
+int h5_file_beside(const h5_file *f, const char *name, h5_file **out, h5_error *err)
+{
+    char *path;
+    h5_io *io;
+    *out = NULL;
+    if (f->depth >= H5_FILE_DEPTH_MAX)
+        return h5_fail(err, H5_LIMIT, H5_UNDEF,
+                       "%.100s: more than H5_FILE_DEPTH_MAX = %d files one behind the other", name,
+                       H5_FILE_DEPTH_MAX);
+    int rc = open_beside(f, name, &path, &io, err);
+    if (rc == H5_OK) {
+        io->close(io);
+        rc = h5_file_open_path(path, out, err);
+    }
+    if (rc == H5_OK)
+        (*out)->depth = f->depth + 1;
+    h5_free(path);
+    return rc;
 }

@@ -336,9 +336,10 @@ typedef struct h5_attr {
 ** outlive the file. A file shorter than its superblock says is H5_FORMAT. */
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err);
 /* Opens a file by name, for reading, and closes it with h5_file_close: a member of a family or
-** split set brings the others, which lie in the same folder, with it. External raw data and the
-** sources of virtual datasets are looked for in the folder of the file, by names that do not leave
-** it; a file from h5_file_open has no folder, and such data are H5_UNSUPPORTED. */
+** split set brings the others, which lie in the same folder, with it. External raw data, the
+** targets of external links and the sources of virtual datasets are looked for in the folder of the
+** file, by names that do not leave it (of an absolute name, the last part is); a file from
+** h5_file_open has no folder, and such data are H5_UNSUPPORTED. */
 int h5_file_open_path(const char *path, h5_file **out, h5_error *err);
 /* The same from 48 superblock bytes the caller holds, whatever stands in the file. */
 int h5_file_open_at(h5_io *io, const uint8_t superblock[48], h5_file **out, h5_error *err);
@@ -353,10 +354,12 @@ int h5_file_version(const h5_file *f);   /* of the superblock */
 ** full. A dataset whose values cannot be read opens; reading them says why. */
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err);
 /* The same by path from the root: "/a/b"; "/" is the root. H5_NOTFOUND names the member that is
-** missing. Soft links are followed within the file; an external or user-defined one is
-** H5_UNSUPPORTED. */
+** missing. Soft and external links are followed; a user-defined one is H5_UNSUPPORTED. An object in
+** another file keeps that open, and its values are read through h5_object_file. */
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err);
 void h5_object_close(h5_object *o);
+/* The file that the object lies in: the one it was opened in, unless an external link led out. */
+h5_file *h5_object_file(const h5_object *o);
 int h5_object_kind(const h5_object *o); /* H5_KIND_ */
 /* A group's members, an object's attributes, in stored order; gives their number. */
 size_t h5_object_links(const h5_object *o, const h5_link **out);

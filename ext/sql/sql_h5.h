@@ -27,9 +27,10 @@ typedef struct sql_h5 {
     const char *who; /* the function or table, for messages */
     char *path;
     h5_file *file;
-    h5_heaps *heaps;
-    char *object;       /* path of the object last looked for */
-    char *message;      /* of the first failure that nobody took yet */
+    h5_file *target; /* where the object last found lies: file, unless an external link led out */
+    h5_heaps *heaps; /* of the target */
+    char *object;    /* path of the object last looked for */
+    char *message;   /* of the first failure that nobody took yet */
     sql_h5_name *names; /* for references: every object's path, by address; NULL: not asked yet */
     size_t nname, room;
 } sql_h5;

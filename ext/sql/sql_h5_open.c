@@ -126,11 +126,31 @@ int sql_h5_open(sql_h5 *h, const char *path)
         return sql_h5_fail(h, SQLITE_CANTOPEN, "%s", err.text);
     }
     if (rc == H5_OK && h5_heaps_open(h->file, &h->heaps, &err) == H5_OK) {
+        h->target = h->file;
         return SQLITE_OK;
     }
     h5_file_close(h->file);
     h->file = NULL;
     return sql_h5_fail_core(h, &err);
+}
+
+/* Points heaps and names to the file in which an object lies. */
+static int aim_at(sql_h5 *h, h5_file *target)
+{
+    h5_heaps *heaps;
+    h5_error err;
+    h5_error_clear(&err);
+    if (h->target == target) {
+        return SQLITE_OK;
+    }
+    if (h5_heaps_open(target, &heaps, &err) != H5_OK) {
+        return sql_h5_fail_core(h, &err);
+    }
+    h5_heaps_close(h->heaps);
+    forget_names(h);
+    h->heaps = heaps;
+    h->target = target;
+    return SQLITE_OK;
 }
 
 int sql_h5_find(sql_h5 *h, const char *path, h5_object **out)
@@ -143,10 +163,19 @@ int sql_h5_find(sql_h5 *h, const char *path, h5_object **out)
     if (!h->object) {
         return SQLITE_NOMEM;
     }
-    if (h5_object_find(h->file, path, out, &err) != H5_OK) {
-        return sql_h5_fail_core(h, &err);
+    // An earlier target is closed by now, and another file may have got its address.
+    int rc = h->target == h->file ? SQLITE_OK : aim_at(h, h->file);
+    if (rc == SQLITE_OK && h5_object_find(h->file, path, out, &err) != H5_OK) {
+        rc = sql_h5_fail_core(h, &err);
     }
-    return SQLITE_OK;
+    if (rc == SQLITE_OK) {
+        rc = aim_at(h, h5_object_file(*out));
+    }
+    if (rc != SQLITE_OK) {
+        h5_object_close(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 int sql_h5_text(sql_h5 *h, const char *what, sqlite3_value *v, const char **out)
@@ -206,7 +235,7 @@ int sql_h5_name_of(sql_h5 *h, uint64_t addr, const char **out)
     h5_error_clear(&err);
     *out = NULL;
     if (!h->names) {
-        int rc = h5_walk(h->file, note_name, h, &err);
+        int rc = h5_walk(h->target, note_name, h, &err);
         if (rc != 0) {
             forget_names(h);
             return rc < 0 ? sql_h5_fail_core(h, &err) : rc;

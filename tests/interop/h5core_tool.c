@@ -466,7 +466,6 @@ static void one(h5_file *f, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    h5_io *io;
     h5_file *f;
     if (argc == 3 && strcmp(argv[1], "make") == 0) {
         make(argv[2]);
@@ -474,13 +473,11 @@ int main(int argc, char **argv)
     }
     if (argc < 3 || (argc < 4 && strcmp(argv[1], "all") != 0))
         bad("usage: h5core_tool make|all FILE | info|values|slab|chunks FILE PATH [START COUNT]");
-    check(h5_io_file(argv[2], H5_IO_READ, &io, &err));
-    check(h5_file_open(io, &f, &err));
+    check(h5_file_open_path(argv[2], &f, &err));
     if (strcmp(argv[1], "all") == 0)
         all(f, h5_file_root(f), "", 0);
     else
         one(f, argc, argv);
     h5_file_close(f);
-    io->close(io);
     return 0;
 }

@@ -411,6 +411,42 @@ def test_read_feeds_the_vector_functions(h5, connect):
     assert one(connect(), "SELECT h5mem_vector_json(hdf5_read('t.h5', '/v', '[0,0]', '[1,2]'))") == "[3,4]"
 
 
+def test_other_files_behind_links(h5, connect):
+    """Text, references and attributes of an object behind an external link come from the file that it lies in."""
+    with h5py.File("b.h5", "w") as b:
+        b["texts"] = ["eins", "zwei"]
+        b["own"] = "b"
+        b["refs"] = np.array([b["own"].ref], h5py.ref_dtype)
+        b["texts"].attrs["of"] = "b.h5"
+    h5["own"] = "a"
+    h5["texts"] = ["one", "two"]
+    h5["far"] = h5py.ExternalLink("b.h5", "/texts")
+    h5["refs"] = h5py.ExternalLink("b.h5", "/refs")
+    h5["group"] = h5py.ExternalLink("b.h5", "/")
+    h5.close()
+    con = connect()
+    for _ in range(2):
+        assert values(con, "/far") == ["eins", "zwei"]
+        assert values(con, "/texts") == ["one", "two"]
+        assert values(con, "/group/own") == ["b"]
+        assert values(con, "/own") == ["a"]
+    assert values(con, "/refs") == ["/own"]
+    assert one(con, "SELECT value FROM hdf5_attributes('t.h5', '/far') WHERE name = 'of'") == "b.h5"
+
+
+def test_virtual_datasets(h5, connect):
+    layout = h5py.VirtualLayout((3, 4), "f8")
+    for i in (0, 2):
+        with h5py.File(f"s{i}.h5", "w") as s:
+            s["d"] = np.arange(4) + 10 * i
+        layout[i] = h5py.VirtualSource(f"s{i}.h5", "d", (4,))
+    h5.create_virtual_dataset("v", layout, fillvalue=-1)
+    h5.close()
+    con = connect()
+    assert values(con, "/v") == [0, 1, 2, 3, -1, -1, -1, -1, 20, 21, 22, 23]
+    assert rows(con, "SELECT layout, shape FROM hdf5_objects('t.h5') WHERE path = '/v'") == [("virtual", "[3,4]")]
+
+
 def test_too_much_at_once(h5, connect):
     h5.create_dataset("x", (1 << 20, 1 << 20), dtype="f8", chunks=(1024, 1024))
     h5.close()

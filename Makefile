@@ -173,6 +173,7 @@ LIVES ?= 20000
 torture: all
 	@$(MAKE) --no-print-directory units
 	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
+	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
 
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint

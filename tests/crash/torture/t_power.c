@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "st_base.h"
 #include "t_sys.h"
 
 enum { SECTOR = 512, PAGE = 4096, FILES = 256, NAMES = 64 };
@@ -336,9 +337,42 @@ static void write_out(const file *f, const char *path, t_rng *r)
     free(p);
 }
 
+/* The log knows the .h5 by its number, which a file keeps through a power failure and not through
+** being written elsewhere: the slots that are whole get the new numbers. */
+static void renumber_slot(unsigned char *slot, const ino_t *now)
+{
+    static const size_t fields[] = {48, 184};
+    if (st_get32(slot + 508) != st_crc32c(0, slot, 508)) {
+        return;
+    }
+    for (size_t k = 0; k < 2; k++) {
+        const file *f = find((ino_t)st_get64(slot + fields[k]));
+        if (f) {
+            st_put64(slot + fields[k], now[f - files]);
+        }
+    }
+    st_put32(slot + 508, st_crc32c(0, slot, 508));
+}
+
+static void renumber(const char *path, const ino_t *now)
+{
+    unsigned char page[PAGE];
+    FILE *f = fopen(path, "r+b");
+    if (f && fread(page, 1, PAGE, f) == PAGE) {
+        renumber_slot(page, now);
+        renumber_slot(page + PAGE / 2, now);
+        rewind(f);
+        fwrite(page, 1, PAGE, f);
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
 void t_power_cut(const char *folder, t_rng *r)
 {
     size_t kept = (size_t)t_rng_below(r, nnaming + 1);
+    ino_t now[FILES] = {0};
     note_pages();
     on = 0;
     for (size_t i = 0; i < kept; i++) {
@@ -348,8 +382,17 @@ void t_power_cut(const char *folder, t_rng *r)
         const file *f = find(names[i].ino);
         char path[300];
         snprintf(path, sizeof path, "%.200s%.63s", folder, names[i].name);
+        struct stat st;
         if (f) {
             write_out(f, path, r);
+            now[f - files] = stat(path, &st) == 0 ? st.st_ino : 0;
+        }
+    }
+    for (size_t i = 0; i < nname; i++) {
+        char path[300];
+        if (strstr(names[i].name, ".h5-wal")) {
+            snprintf(path, sizeof path, "%.200s%.63s", folder, names[i].name);
+            renumber(path, now);
         }
     }
 }

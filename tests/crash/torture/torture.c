@@ -53,10 +53,15 @@ int t_run_wait(int pid)
 t_spec t_run_spec(t_run *run, int careful)
 {
     static const char *const journal[] = {"wal", "wal", "delete", "truncate", "persist", NULL};
+    static const char *const any[] = {", autoflush=4096", ", autoflush=16384, compression='zstd:1'",
+                                      ", autoflush=65536",
+                                      ", autoflush=16384, compression='deflate:1', synchronous=off",
+                                      ", autoflush=4096, synchronous=off"};
+    // Without syncs neither SQLite nor the store promises whole files.
     static const char *const loose[] = {
-        ", autoflush=4096", ", autoflush=16384, compression='zstd:1'", ", autoflush=65536",
-        ", autoflush=16384, compression='deflate:1', synchronous=off",
-        ", autoflush=4096, synchronous=off"};
+        ", autoflush=4096, synchronous=normal",
+        ", autoflush=16384, compression='zstd:1', synchronous=normal",
+        ", autoflush=65536, synchronous=normal", ", autoflush=16384, synchronous=full"};
     static const char *const full[] = {", autoflush=4096, synchronous=full",
                                        ", autoflush=16384, compression='zstd:1', synchronous=full",
                                        ", autoflush=65536, synchronous=full"};
@@ -67,12 +72,16 @@ t_spec t_run_spec(t_run *run, int careful)
         s.journal = journal[t_rng_below(&run->rng, careful < 0 ? 6 : 5)];
     } while (run->only && (!s.journal || strcmp(run->only, s.journal) != 0) &&
              (s.journal || strcmp(run->only, "memory") != 0));
-    s.options = safe ? full[t_rng_below(&run->rng, 3)] : loose[t_rng_below(&run->rng, 5)];
+    s.options = safe           ? full[t_rng_below(&run->rng, 3)]
+                : careful == 0 ? loose[t_rng_below(&run->rng, 4)]
+                               : any[t_rng_below(&run->rng, 5)];
     // A rollback journal that is deleted is gone for sure only with EXTRA.
     s.synchronous = careful == 1 ? s.journal && !strcmp(s.journal, "wal") ? "FULL" : "EXTRA"
                                  : levels[t_rng_below(&run->rng, 3)];
-    if (careful == 0 && !strcmp(s.synchronous, "OFF")) {
-        s.synchronous = "NORMAL"; // without syncs SQLite itself does not promise a whole database
+    if (careful == 0) {
+        // With less SQLite does not promise a whole database: a journal that is used again may be a
+        // mixture of two.
+        s.synchronous = strcmp(s.journal, "wal") != 0 ? "FULL" : "NORMAL";
     }
     return s;
 }

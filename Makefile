@@ -174,6 +174,7 @@ torture: all
 	@$(MAKE) --no-print-directory units
 	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
 	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
+	@$(TORTURE) fault
 
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint

@@ -220,25 +220,6 @@ static int run_open(runner *r, const bench_row *row, bench_samples *times)
     return open_host(r) == 0 ? rc : -1;
 }
 
-static void print_time(double ns)
-{
-    printf(ns < 1e4   ? "%9.0f ns"
-           : ns < 1e7 ? "%9.1f us"
-                      : "%9.2f ms",
-           ns < 1e4   ? ns
-           : ns < 1e7 ? ns / 1e3
-                      : ns / 1e6);
-}
-
-static void print_target(double value, double target, int at_least)
-{
-    if (target > 0) {
-        int met = at_least ? value >= target : value <= target;
-        printf("  target %s %g%s: %s", at_least ? ">=" : "<=", target, at_least ? "x" : " ms",
-               met ? "met" : "MISSED");
-    }
-}
-
 static void print_own(runner *r, const bench_row *row, const bench_samples *times, int good)
 {
     double sum = 0;
@@ -249,11 +230,11 @@ static void print_own(runner *r, const bench_row *row, const bench_samples *time
     double rate = row->per * 1e9 / mean;
     printf("%-28s %-6s %11.0f ns/op %10.4g %s/s  p50", row->name, r->script->subsystem, mean, rate,
            row->unit);
-    print_time(p50);
+    bench_print_time(p50);
     printf("  p95");
-    print_time(bench_quantile(times, 0.95));
+    bench_print_time(bench_quantile(times, 0.95));
     printf("  check %s", row->check == NULL ? "none" : good ? "ok" : "FAILED");
-    print_target(p50 / 1e6, row->target, 0);
+    bench_print_target(p50 / 1e6, row->target, 0);
     for (int i = 0; i < r->nmedians && row->versus[0]; i++) {
         if (!strcmp(r->medians[i].name, row->versus)) {
             double factor = p50 / r->medians[i].ns;
@@ -351,9 +332,9 @@ static int run_peer(runner *r, const bench_row *row)
             rc = -1;
         }
         printf("%-28s %-6s ours", row->name, r->script->subsystem);
-        print_time(bench_quantile(&p.ours, 0.5));
+        bench_print_time(bench_quantile(&p.ours, 0.5));
         printf("  peer");
-        print_time(bench_quantile(&p.peer, 0.5));
+        bench_print_time(bench_quantile(&p.peer, 0.5));
         printf("  %6.2fx (p10 %.2f, p90 %.2f of %d pairs)  ids in common %.1f %%", ratio,
                bench_quantile(&p.ratio, 0.1), bench_quantile(&p.ratio, 0.9), p.ratio.n,
                100 * common);
@@ -361,7 +342,7 @@ static int run_peer(runner *r, const bench_row *row)
             printf(", values within %.1g", p.worst);
         }
         printf("  check %s", rc == 0 ? "ok" : "FAILED");
-        print_target(ratio, row->target, 1);
+        bench_print_target(ratio, row->target, 1);
         printf("\n");
         fflush(stdout);
         rc = rc ? PRINTED : 0;

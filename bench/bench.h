@@ -28,6 +28,10 @@ double bench_quantile(const bench_samples *s, double q); /* 0 <= q <= 1; 0 for n
 void bench_samples_free(bench_samples *s);
 uint64_t bench_now(void); /* nanoseconds of a clock that only goes forward */
 
+void bench_print_time(double ns); /* 9 places and its unit */
+/* Whether the target was met: a ratio of at least, or milliseconds of at most. 0: no target. */
+void bench_print_target(double value, double target, int at_least);
+
 /* ---- scripts: see README.md for the language */
 
 enum { BENCH_BINDS = 8 };

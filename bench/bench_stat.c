@@ -1,10 +1,11 @@
 /*
- * bench_stat.c - samples, quantiles, the clock.
+ * bench_stat.c - samples, quantiles, the clock, how figures are printed.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,4 +59,23 @@ void bench_samples_free(bench_samples *s)
 {
     free(s->at);
     *s = (bench_samples){0};
+}
+
+void bench_print_time(double ns)
+{
+    printf(ns < 1e4   ? "%9.0f ns"
+           : ns < 1e7 ? "%9.1f us"
+                      : "%9.2f ms",
+           ns < 1e4   ? ns
+           : ns < 1e7 ? ns / 1e3
+                      : ns / 1e6);
+}
+
+void bench_print_target(double value, double target, int at_least)
+{
+    if (target > 0) {
+        int met = at_least ? value >= target : value <= target;
+        printf("  target %s %g%s: %s", at_least ? ">=" : "<=", target, at_least ? "x" : " ms",
+               met ? "met" : "MISSED");
+    }
 }

@@ -67,6 +67,9 @@ static inline uint64_t h5_div_up(uint64_t a, uint64_t b)
 /* Fails with H5_NOMEM; what names the thing that found no room. */
 int h5_fail_nomem(h5_error *err, const char *what);
 
+/* Fills *err with a record made elsewhere, unless it holds one, and returns its code. */
+int h5_fail_as(h5_error *err, const h5_error *from);
+
 /* Makes room for one more element of `size` bytes in the array *p of *cap elements, of which n are
 ** in use. Doubles. 0 when there is no memory; *p is then unchanged. */
 int h5_grow(void **p, size_t *cap, size_t n, size_t size);

@@ -93,8 +93,8 @@ int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const 
     uint64_t s, d, last = runs->src;
     if (runs->n <= RUNS_DIRECT) {
         while (h5_runs_next(runs, &s, &d))
-            H5_TRY(h5_file_read(r->f, addr + s * size, dst + d * size, (size_t)runs->run * size,
-                                what, err));
+            H5_TRY(h5_file_read_data(r->f, addr + s * size, dst + d * size,
+                                     (size_t)runs->run * size, what, err));
         return H5_OK;
     }
     // Runs come in ascending order; the span reaches from the first to the end of the last.
@@ -103,7 +103,7 @@ int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const 
     uint64_t first = runs->src, span = (last - first + runs->run) * size;
     H5_TRY(h5_file_inside(r->f, addr + first * size, span, what, err));
     H5_TRY(reserve(r, span, err));
-    H5_TRY(h5_file_read(r->f, addr + first * size, r->stored, (size_t)span, what, err));
+    H5_TRY(h5_file_read_data(r->f, addr + first * size, r->stored, (size_t)span, what, err));
     copy_runs(runs, size, r->stored, first, dst);
     return H5_OK;
 }
@@ -123,7 +123,7 @@ int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, 
                        c->size);
     H5_TRY(h5_file_inside(r->f, c->addr, c->size, "chunk", err));
     H5_TRY(reserve(r, c->size, err));
-    H5_TRY(h5_file_read(r->f, c->addr, r->stored, (size_t)c->size, "chunk", err));
+    H5_TRY(h5_file_read_data(r->f, c->addr, r->stored, (size_t)c->size, "chunk", err));
     int rc;
     if (runs->n == 1 && runs->run * info->type.size == info->size) {
         // The whole chunk in one piece: decode it where it belongs.

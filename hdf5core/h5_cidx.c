@@ -152,7 +152,7 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
     if (o->kind != H5_KIND_DATASET)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of an object that is not a dataset");
     if (o->refuse.code != H5_OK)
-        return h5_fail(err, o->refuse.code, o->refuse.offset, "%s", o->refuse.text);
+        return h5_fail_as(err, &o->refuse);
     if (o->info.layout != H5_LAYOUT_CHUNKED)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of a dataset that has none");
     H5_TRY(h5_grid_of(&o->info, &ix->grid, err));

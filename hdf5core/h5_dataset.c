@@ -29,7 +29,7 @@ static int check_request(const h5_object *o, const uint64_t *start, const uint64
     if (o->kind != H5_KIND_DATASET)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "reading an object that is not a dataset");
     if (o->refuse.code != H5_OK)
-        return h5_fail(err, o->refuse.code, o->refuse.offset, "%s", o->refuse.text);
+        return h5_fail_as(err, &o->refuse);
     for (int i = 0; i < d->rank; i++) {
         if (start[i] > d->dims[i] || count[i] > d->dims[i] - start[i])
             return h5_fail(err, H5_MISUSE, o->oh.addr,
@@ -121,8 +121,8 @@ static int read_plain(h5_reader *r, const uint64_t *start, const uint64_t *count
         return H5_OK;
     }
     while (h5_runs_next(&runs, &s, &t))
-        H5_TRY(h5_file_read(r->f, d->addr + s * size, buf + t * size, (size_t)runs.run * size,
-                            "contiguous data", err));
+        H5_TRY(h5_file_read_data(r->f, d->addr + s * size, buf + t * size, (size_t)runs.run * size,
+                                 "contiguous data", err));
     return H5_OK;
 }
 
@@ -157,6 +157,34 @@ int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64
         rc = read_plain(&r, start, count, buf, err);
     h5_reader_free(&r);
     return rc;
+}
+
+int h5_dataset_view(h5_file *f, const h5_object *o, const void **out, size_t *bytes, h5_error *err)
+{
+    const h5_dataset_info *d = &o->info;
+    uint64_t n = d->type.size;
+    int constant;
+    const uint8_t *base = h5_io_in_place(f->io, &constant);
+    *out = NULL;
+    *bytes = 0;
+    if (o->kind != H5_KIND_DATASET)
+        return h5_fail(err, H5_MISUSE, o->oh.addr, "a view of an object that is not a dataset");
+    if (o->refuse.code != H5_OK)
+        return h5_fail_as(err, &o->refuse);
+    // That all of it lies inside the file was checked when o was opened.
+    for (int i = 0; i < d->rank; i++)
+        n *= d->dims[i];
+    if (d->layout == H5_LAYOUT_COMPACT)
+        *out = o->layout.compact;
+    else if (d->layout == H5_LAYOUT_CONTIGUOUS && d->addr != H5_UNDEF && base)
+        *out = base + f->base + d->addr;
+    if (!*out || d->space == H5_SPACE_NULL || d->nexternal > 0) {
+        *out = NULL;
+        return h5_fail(err, H5_UNSUPPORTED, o->oh.addr, "a view of %s data%s", h5_layout_name(o),
+                       base ? "" : ", which are not in memory");
+    }
+    *bytes = (size_t)n;
+    return H5_OK;
 }
 
 int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const uint64_t *count,

@@ -36,6 +36,13 @@ int h5_fail(h5_error *err, int code, uint64_t offset, const char *fmt, ...)
     return code;
 }
 
+int h5_fail_as(h5_error *err, const h5_error *from)
+{
+    if (err && err->code == H5_OK)
+        *err = *from;
+    return from->code;
+}
+
 const char *h5_code_name(int code)
 {
     switch (code) {

@@ -318,7 +318,7 @@ static int get_huge(h5_fheap *h, h5_cur *id, h5_arena *arena, const uint8_t **ou
         return h5_fail_nomem(err, "an object of a heap");
     *out = to;
     *bytes = (size_t)w.bytes;
-    return h5_file_read(h->f, w.addr, to, (size_t)w.bytes, "huge object", err);
+    return h5_file_read_data(h->f, w.addr, to, (size_t)w.bytes, "huge object", err);
 }
 
 int h5_fheap_get(h5_fheap *h, const uint8_t *id, size_t n, h5_arena *arena, const uint8_t **out,

@@ -26,7 +26,25 @@ int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what
     return H5_OK;
 }
 
+static int read_meta(h5_file *f, uint64_t addr, void *buf, size_t n, h5_error *err)
+{
+    if (f->in_memory)
+        return f->io->read(f->io, f->base + addr, buf, n, err);
+    if (!f->bytes)
+        return h5_meta_read(&f->meta, f->io, f->base + addr, buf, n, f->base + f->eof, err);
+    if (n)
+        memcpy(buf, f->bytes + f->base + addr, n);
+    return H5_OK;
+}
+
 int h5_file_read(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what, h5_error *err)
+{
+    H5_TRY(h5_file_inside(f, addr, n, what, err));
+    return read_meta(f, addr, buf, n, err);
+}
+
+int h5_file_read_data(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what,
+                      h5_error *err)
 {
     H5_TRY(h5_file_inside(f, addr, n, what, err));
     return f->io->read(f->io, f->base + addr, buf, n, err);
@@ -43,7 +61,7 @@ int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_
     uint8_t *p = n <= SIZE_MAX / 2 ? h5_malloc((size_t)n) : NULL;
     if (!p)
         return h5_fail_nomem(err, what);
-    int rc = f->io->read(f->io, f->base + addr, p, (size_t)n, err);
+    int rc = read_meta(f, addr, p, (size_t)n, err);
     if (rc != H5_OK)
         h5_free(p);
     else
@@ -81,20 +99,15 @@ static int check_driver(h5_file *f, uint64_t addr, h5_error *err)
     return h5_fail(err, H5_UNSUPPORTED, addr, "one file of a set (driver %.8s)", (char *)head + 8);
 }
 
-/* set: bytes of all files of a set, 0 for a file of its own. */
-static int open_with(h5_io *io, uint64_t set, uint64_t at, const h5_superblock *s, h5_file **out,
-                     h5_error *err)
+/* Takes over what the superblock at offset `at` of a file of `size` bytes says. set: bytes of all
+** files of a set, 0 for a file of its own. */
+static int settle(h5_file *f, uint64_t size, uint64_t set, uint64_t at, const h5_superblock *s,
+                  h5_error *err)
 {
-    uint64_t size;
-    H5_TRY(io->size(io, &size, err));
     if (s->eof > size - at && set == 0)
         return h5_fail(err, H5_FORMAT, at,
                        "truncated file: %" PRIu64 " bytes, the superblock says %" PRIu64, size,
                        s->eof);
-    h5_file *f = h5_calloc(1, sizeof *f);
-    if (!f)
-        return h5_fail_nomem(err, "an open HDF5 file");
-    f->io = io;
     f->base = at;
     f->eof = set && size - at > s->eof ? size - at : s->eof;
     f->most = set ? set : f->eof;
@@ -102,40 +115,55 @@ static int open_with(h5_io *io, uint64_t set, uint64_t at, const h5_superblock *
     f->version = s->version;
     f->sohm = H5_UNDEF;
     f->offsets = f->lengths = 8;
-    int rc = set ? H5_OK : check_driver(f, s->driver, err);
-    if (rc == H5_OK && s->extension != H5_UNDEF)
-        rc = check_extension(f, s->extension, err);
-    if (rc != H5_OK) {
-        h5_free(f);
-        return rc;
+    if (!set)
+        H5_TRY(check_driver(f, s->driver, err));
+    return s->extension == H5_UNDEF ? H5_OK : check_extension(f, s->extension, err);
+}
+
+static h5_file *new_file(h5_io *io)
+{
+    int constant;
+    h5_file *f = h5_calloc(1, sizeof *f);
+    if (f) {
+        f->io = io;
+        f->bytes = h5_io_in_place(io, &constant);
+        f->bytes = constant ? f->bytes : NULL;
+        f->in_memory = h5_io_is_memory(io);
+        atomic_flag_clear(&f->meta.busy);
     }
-    *out = f;
-    return H5_OK;
+    return f;
 }
 
 int h5_file_open_at(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], h5_file **out,
                     h5_error *err)
 {
     h5_superblock s;
+    uint64_t size;
     *out = NULL;
     H5_TRY(h5_superblock_parse(superblock, &s, err));
-    return open_with(io, 0, 0, &s, out, err);
+    H5_TRY(io->size(io, &size, err));
+    h5_file *f = new_file(io);
+    int rc = f ? settle(f, size, 0, 0, &s, err) : h5_fail_nomem(err, "an open HDF5 file");
+    if (rc != H5_OK)
+        h5_file_close(f);
+    else
+        *out = f;
+    return rc;
 }
 
 /* Looks for the signature at 0, 512, 1024, 2048, ...; head gets the bytes from there, zeros beyond
 ** the end of the file. */
-static int find_superblock(h5_io *io, uint8_t head[H5_SUPERBLOCK_OLD_BYTES], uint64_t *at,
-                           h5_error *err)
+static int find_superblock(h5_file *f, uint64_t size, uint8_t head[H5_SUPERBLOCK_OLD_BYTES],
+                           uint64_t *at, h5_error *err)
 {
-    uint64_t size;
-    H5_TRY(io->size(io, &size, err));
     if (size < H5_SUPERBLOCK_BYTES)
         return h5_fail(err, H5_FORMAT, 0, "superblock: the file has only %" PRIu64 " bytes", size);
+    f->eof = size; // until the superblock says more
     for (uint64_t p = 0; p <= size - H5_SUPERBLOCK_BYTES; p = p ? p * 2 : 512) {
         size_t n = size - p < H5_SUPERBLOCK_OLD_BYTES ? (size_t)(size - p)
                                                       : H5_SUPERBLOCK_OLD_BYTES;
         memset(head, 0, H5_SUPERBLOCK_OLD_BYTES);
-        H5_TRY(io->read(io, p, head, n, err));
+        H5_TRY(h5_file_read(f, p, head, n, "superblock", err));
         *at = p;
         if (h5_superblock_is(head))
             return H5_OK;
@@ -143,16 +171,28 @@ static int find_superblock(h5_io *io, uint8_t head[H5_SUPERBLOCK_OLD_BYTES], uin
     return h5_fail(err, H5_FORMAT, 0, "superblock: no HDF5 signature");
 }
 
-int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err)
+static int start(h5_file *f, uint64_t set, h5_error *err)
 {
     uint8_t head[H5_SUPERBLOCK_OLD_BYTES];
     h5_superblock s;
-    uint64_t at = 0;
-    *out = NULL;
-    H5_TRY(find_superblock(io, head, &at, err));
+    uint64_t at = 0, size;
+    H5_TRY(f->io->size(f->io, &size, err));
+    H5_TRY(find_superblock(f, size, head, &at, err));
     H5_TRY(head[8] < 2 ? h5_superblock_parse_old(head, &s, err)
                        : h5_superblock_parse(head, &s, err));
-    return open_with(io, set, at, &s, out, err);
+    return settle(f, size, set, at, &s, err);
+}
+
+int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err)
+{
+    *out = NULL;
+    h5_file *f = new_file(io);
+    int rc = f ? start(f, set, err) : h5_fail_nomem(err, "an open HDF5 file");
+    if (rc != H5_OK)
+        h5_file_close(f);
+    else
+        *out = f;
+    return rc;
 }
 
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err)
@@ -166,6 +206,7 @@ void h5_file_close(h5_file *f)
         return;
     if (f->owned)
         f->owned->close(f->owned);
+    h5_meta_free(&f->meta);
     h5_free(f->folder);
     h5_free(f);
 }

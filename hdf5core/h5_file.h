@@ -7,6 +7,7 @@
 #define H5_FILE_H
 
 #include "h5_cur.h"
+#include "h5_meta.h"
 
 struct h5_file {
     h5_io *io;     /* the caller's */
@@ -18,6 +19,9 @@ struct h5_file {
     unsigned offsets, lengths; /* bytes of an address and of a length: 2, 4 or 8 */
     uint64_t sohm;             /* table of shared messages, H5_UNDEF = none */
     unsigned nsohm;
+    const uint8_t *bytes; /* all of the io in memory, never to change; else NULL */
+    int in_memory;        /* reading the io costs a copy: keep no blocks of it */
+    h5_meta meta;
     int version;  /* of the superblock */
     h5_io *owned; /* closed with the file; NULL where io is the caller's */
     char *
@@ -44,6 +48,12 @@ int h5_superblock_parse_old(const uint8_t in[H5_SUPERBLOCK_OLD_BYTES], h5_superb
 
 int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err);
 
+/* The bytes of an io that are in memory, else NULL; *constant: nobody changes them. */
+const uint8_t *h5_io_in_place(const h5_io *io, int *constant);
+
+/* Whether the io is h5_io_memory. */
+int h5_io_is_memory(const h5_io *io);
+
 /* h5_file_open; set is 0, or the bytes of all files of the set that io is, which may be longer than
 ** the superblock knows, and shorter. */
 int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err);
@@ -57,10 +67,21 @@ int h5_file_beside(const h5_file *f, const char *name, h5_file **out, h5_error *
 /* H5_OK when the n bytes at addr lie inside the file; else H5_FORMAT naming `what`. */
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err);
 
-/* Reads n bytes at addr, which must lie inside the file. */
+/* Reads n bytes of metadata at addr, which must lie inside the file. */
 int h5_file_read(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what, h5_error *err);
 
-/* The same into fresh memory, which the caller frees. n is checked against the file before anything
+/* Reads n bytes of raw data, past the blocks that are kept of metadata. */
+int h5_file_read_data(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what,
+                      h5_error *err);
+
+/* Metadata in place, valid as long as the io; NULL where the file is not in constant memory. The
+** caller has checked that the bytes at addr lie inside the file. */
+static inline const uint8_t *h5_file_in_place(const h5_file *f, uint64_t addr)
+{
+    return f->bytes ? f->bytes + f->base + addr : NULL;
+}
+
+/* Metadata into fresh memory, which the caller frees. n is checked against the file before anything
 ** is allocated. */
 int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_t **out,
                  h5_error *err);

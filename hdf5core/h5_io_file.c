@@ -183,9 +183,7 @@ static int open_regular(const char *path, int flags, int *fd, h5_error *err)
         errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
         h5_fail(err, H5_IO, H5_UNDEF, "%s: not a regular file", path);
     } else {
-        // O_NONBLOCK was for the opening only.
-        fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
-        return H5_OK;
+        return H5_OK; // O_NONBLOCK stays; it means nothing for a regular file
     }
     close(*fd);
     *fd = -1;

@@ -13,7 +13,7 @@
  */
 #include <inttypes.h>
 
-#include "h5_base.h"
+#include "h5_file.h"
 
 typedef struct span {
     struct span *older;
@@ -171,4 +171,9 @@ int h5_io_memory(const void *bytes, size_t n, h5_io **out, h5_error *err)
     m->newest = s;
     *out = &m->io;
     return H5_OK;
+}
+
+int h5_io_is_memory(const h5_io *io)
+{
+    return io->read == memory_read;
 }

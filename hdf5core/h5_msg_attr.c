@@ -117,7 +117,7 @@ int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err)
         memset(&a, 0, sizeof a);
         a.type.cls = H5_CLASS_OTHER;
     } else if (rc != H5_OK) {
-        return h5_fail(err, rc, local.offset, "%s", local.text);
+        return h5_fail_as(err, &local);
     }
     a.name = (const char *)p.name;
     if (!h5_grow((void **)&o->attr, &o->attr_cap, o->nattr, sizeof *o->attr))

@@ -44,6 +44,7 @@ enum {
     FLAG_PHASE = 0x10,
     FLAG_TIMES = 0x20,
     FLAGS_KNOWN = 0x3F, /* bit 3 (order indexed) changes nothing for us */
+    PREFIX_MAX = 34,
 };
 
 /* The fixed start of a header, and what follows from its flags. */
@@ -101,29 +102,34 @@ static int keep_block(h5_ohdr *oh, uint8_t *block, h5_error *err)
     return H5_OK;
 }
 
-/* Reads the first block: a fixed number of bytes, and again when they were not enough. */
-static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, uint8_t **block, h5_error *err)
+/* The n bytes of a block: in place, or read and then kept by oh. */
+static int get_block(h5_file *f, h5_ohdr *oh, uint64_t addr, uint64_t n, const char *what,
+                     const uint8_t **out, h5_error *err)
 {
+    uint8_t *block;
+    H5_TRY(h5_file_inside(f, addr, n, what, err));
+    *out = h5_file_in_place(f, addr);
+    if (*out)
+        return H5_OK;
+    H5_TRY(h5_file_load(f, addr, n, what, &block, err));
+    H5_TRY(keep_block(oh, block, err));
+    *out = block;
+    return H5_OK;
+}
+
+/* The first block: its prefix says how long it is. */
+static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, const uint8_t **block, h5_error *err)
+{
+    uint8_t head[PREFIX_MAX];
     uint64_t whole = 0, addr = oh->addr;
     H5_TRY(h5_file_inside(f, addr, 4, "object header", err));
-    uint64_t n = f->eof - addr < H5_OHDR_FIRST_READ ? f->eof - addr : H5_OHDR_FIRST_READ;
-    H5_TRY(h5_file_load(f, addr, n, "object header", block, err));
-    int rc = parse_prefix(*block, (size_t)n, addr, pre, err);
-    if (rc == H5_OK && (!h5_add_fits(pre->size, pre->bytes + pre->sum, &whole)))
-        rc = h5_fail(err, H5_FORMAT, addr, "object header: size %" PRIu64, pre->size);
-    if (rc == H5_OK)
-        rc = h5_file_inside(f, addr, whole, "object header", err);
-    if (rc == H5_OK && whole > n) {
-        h5_free(*block);
-        rc = h5_file_load(f, addr, whole, "object header", block, err);
-    }
-    if (rc == H5_OK && pre->sum)
-        rc = h5_sum_check(*block, (size_t)whole, "object header", addr, err);
-    if (rc != H5_OK) {
-        h5_free(*block);
-        *block = NULL;
-    }
-    return rc;
+    size_t n = f->eof - addr < PREFIX_MAX ? (size_t)(f->eof - addr) : PREFIX_MAX;
+    H5_TRY(h5_file_read(f, addr, head, n, "object header", err));
+    H5_TRY(parse_prefix(head, n, addr, pre, err));
+    if (!h5_add_fits(pre->size, pre->bytes + pre->sum, &whole))
+        return h5_fail(err, H5_FORMAT, addr, "object header: size %" PRIu64, pre->size);
+    H5_TRY(get_block(f, oh, addr, whole, "object header", block, err));
+    return pre->sum ? h5_sum_check(*block, (size_t)whole, "object header", addr, err) : H5_OK;
 }
 
 static int add_message(h5_ohdr *oh, const h5_msg *m, h5_error *err)
@@ -164,11 +170,11 @@ static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, const prefix *pre, uin
 {
     h5_cur c = h5_cur_on(m.body, m.size);
     uint64_t addr = h5_cur_u64(&c), n = h5_cur_u64(&c);
-    uint8_t *block;
+    const uint8_t *block;
     if (c.bad || n < 2 * pre->sum)
         return h5_fail(err, H5_FORMAT, m.addr, "continuation message: %u bytes, block of %" PRIu64,
                        m.size, n);
-    if (oh->nblock >= H5_OHDR_BLOCKS_MAX)
+    if (oh->ncontinued >= H5_OHDR_BLOCKS_MAX - 1)
         return h5_fail(err, H5_LIMIT, m.addr,
                        "object header: more than H5_OHDR_BLOCKS_MAX = %u blocks",
                        H5_OHDR_BLOCKS_MAX);
@@ -176,8 +182,8 @@ static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, const prefix *pre, uin
         return h5_fail(err, H5_FORMAT, m.addr,
                        "continuation blocks: longer together than the file");
     *left -= n;
-    H5_TRY(h5_file_load(f, addr, n, "continuation block", &block, err));
-    H5_TRY(keep_block(oh, block, err));
+    oh->ncontinued++;
+    H5_TRY(get_block(f, oh, addr, n, "continuation block", &block, err));
     if (pre->version == 1)
         return split(oh, block, (size_t)n, addr, pre, err);
     if (memcmp(block, "OCHK", 4) != 0)
@@ -189,11 +195,10 @@ static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, const prefix *pre, uin
 static int read_blocks(h5_file *f, h5_ohdr *oh, h5_error *err)
 {
     prefix pre = {0};
-    uint8_t *block;
+    const uint8_t *block;
     uint64_t left = f->eof;
     size_t kept = 0;
     H5_TRY(first_block(f, oh, &pre, &block, err));
-    H5_TRY(keep_block(oh, block, err));
     H5_TRY(split(oh, block + pre.bytes, (size_t)pre.size, oh->addr + pre.bytes, &pre, err));
     // Continuations add to the end of the array while it is walked; they themselves are dropped
     // from it.

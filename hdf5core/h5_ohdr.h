@@ -1,7 +1,8 @@
 /*
  * h5_ohdr.h - object headers: their messages in memory, and making new ones
  *
- * OWNERSHIP  an h5_ohdr owns its blocks; message bodies point into them until h5_ohdr_free.
+ * OWNERSHIP  message bodies point into blocks, which an h5_ohdr owns until h5_ohdr_free, or into a
+ *            file that is in constant memory (h5_file_in_place).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +27,8 @@ typedef struct h5_ohdr {
     uint64_t addr;
     uint8_t **block;
     size_t nblock, block_cap;
-    h5_msg *msg; /* in stored order, without padding and continuations */
+    unsigned ncontinued; /* continuation blocks */
+    h5_msg *msg;         /* in stored order, without padding and continuations */
     size_t nmsg, msg_cap;
 } h5_ohdr;
 

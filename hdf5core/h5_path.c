@@ -254,34 +254,37 @@ static int add_split(set *s, const char *path, h5_error *err)
     return rc == H5_OK ? set_add(s, part, SPLIT_RAW, err) : rc;
 }
 
-/* The io of a file, or of the set that it is the first of; *bytes of a set, else 0. */
-static int io_of(const char *path, h5_io **out, uint64_t *bytes, h5_error *err)
+/* Puts the set together that *io is the first file of, if it is one; *bytes is 0 if not. */
+static int gather(const char *path, h5_io **io, uint64_t *bytes, h5_error *err)
 {
     char driver[9];
     uint64_t member;
-    h5_io *io;
-    *out = NULL;
     *bytes = 0;
-    H5_TRY(h5_io_file(path, H5_IO_READ, &io, err));
-    int rc = driver_of(io, path, driver, &member, err);
+    H5_TRY(driver_of(*io, path, driver, &member, err));
     int family = strcmp(driver, "NCSAfami") == 0, multi = strcmp(driver, "NCSAmult") == 0;
-    if (rc == H5_OK && (family || multi)) {
-        set *s = set_new();
-        if (!s) {
-            io->close(io);
-            return h5_fail_nomem(err, "a set of files");
-        }
-        rc = set_add(s, io, 0, err);
-        if (rc == H5_OK)
-            rc = family ? add_family(s, path, member, err) : add_split(s, path, err);
-        io = &s->io;
-        *bytes = s->bytes;
-    }
-    if (rc != H5_OK)
-        io->close(io);
-    else
-        *out = io;
+    if (!family && !multi)
+        return H5_OK;
+    set *s = set_new();
+    if (!s)
+        return h5_fail_nomem(err, "a set of files");
+    int rc = set_add(s, *io, 0, err); // which closes *io when it fails
+    *io = &s->io;
+    if (rc == H5_OK)
+        rc = family ? add_family(s, path, member, err) : add_split(s, path, err);
+    *bytes = s->bytes;
     return rc;
+}
+
+/* A file of its own, which most are, opens at once; what does not may be the first of a set. */
+static int open_any(const char *path, h5_io **io, h5_file **out, h5_error *err)
+{
+    h5_error alone = {0};
+    uint64_t bytes;
+    int rc = h5_file_open_io(*io, 0, out, &alone);
+    if (rc != H5_FORMAT && rc != H5_UNSUPPORTED)
+        return rc == H5_OK ? H5_OK : h5_fail_as(err, &alone);
+    H5_TRY(gather(path, io, &bytes, err));
+    return bytes ? h5_file_open_io(*io, bytes, out, err) : h5_fail_as(err, &alone);
 }
 
 int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
@@ -295,11 +298,10 @@ int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
         return h5_fail_nomem(err, "a path");
     memcpy(folder, path, n);
     folder[n] = 0;
-    uint64_t bytes;
-    int rc = io_of(path, &io, &bytes, err);
+    int rc = h5_io_file(path, H5_IO_READ, &io, err);
     if (rc == H5_OK) {
-        rc = h5_file_open_io(io, bytes, out, err);
-        if (rc != H5_OK)
+        rc = open_any(path, &io, out, err);
+        if (rc != H5_OK && io)
             io->close(io);
     }
     if (rc != H5_OK) {

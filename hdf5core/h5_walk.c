@@ -141,7 +141,7 @@ static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_i
                            H5_WALK_DEPTH_MAX)
                  : h5_object_open(w->f, addr, &item.object, &local);
     if (rc == H5_NOMEM)
-        return h5_fail(err, rc, local.offset, "%s", local.text);
+        return h5_fail_as(err, &local);
     if (rc != H5_OK) {
         item.kind = H5_ITEM_ERROR;
         item.error = &local;

@@ -134,6 +134,15 @@ int h5_io_fd(const h5_io *io);
 /* A growing buffer in memory that starts with a copy of n bytes (0 allowed). */
 int h5_io_memory(const void *bytes, size_t n, h5_io **out, h5_error *err);
 
+/* The n bytes at p as a file that is only read. They are not copied and must stay as they are until
+** close: structures are parsed where they lie. */
+int h5_io_bytes(const void *p, size_t n, h5_io **out, h5_error *err);
+
+/* A regular file that is only read, through a mapping of all of it. Who cuts the file short ends
+** the process at the next read behind the cut (SIGBUS), so this is for files that nobody else
+** changes. */
+int h5_io_mapped(const char *path, h5_io **out, h5_error *err);
+
 /* ------------------------------------------------------------------------------------ checksums */
 
 /* Jenkins' lookup3 ("hashlittle") with start value init, as HDF5 uses it for metadata (init 0). */
@@ -333,7 +342,9 @@ typedef struct h5_attr {
 } h5_attr;
 
 /* Reads the superblock (versions 0 to 3) at offset 0, 512, 1024, ... io stays the caller's and must
-** outlive the file. A file shorter than its superblock says is H5_FORMAT. */
+** outlive the file. A file shorter than its superblock says is H5_FORMAT. Blocks of metadata that
+** were read are kept (at most 16 of 32 KiB): what the file reached when it was opened must stay as
+** it is until it is closed, while appending is free. */
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err);
 /* Opens a file by name, for reading, and closes it with h5_file_close: a member of a family or
 ** split set brings the others, which lie in the same folder, with it. External raw data, the
@@ -395,6 +406,12 @@ int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const
 /* The same in the file's byte order, for the functions of the next part. */
 int h5_dataset_read_stored(h5_file *f, const h5_object *o, const uint64_t *start,
                            const uint64_t *count, void *buf, size_t bytes, h5_error *err);
+
+/* The values of a contiguous or compact dataset where they lie, in C order and in the file's byte
+** order, without a copy: *out points to *bytes bytes of the io, valid until it is closed (compact:
+** until o is). H5_UNSUPPORTED for other layouts, for data that were never written and where the io
+** is neither h5_io_bytes nor h5_io_mapped: then read them. */
+int h5_dataset_view(h5_file *f, const h5_object *o, const void **out, size_t *bytes, h5_error *err);
 
 /* --------------------------------------------------------------------------- values of any type */
 

@@ -257,7 +257,7 @@ static void damaged_page(void **state)
     t_h5_end(&t);
 }
 
-/* A table of 2,400 chunks: header, bitmap and one read a page, nothing for each chunk. */
+/* A table of 2,400 chunks: at most header, bitmap and one read a page, nothing for each chunk. */
 static void few_reads(void **state)
 {
     (void)state;
@@ -275,7 +275,8 @@ static void few_reads(void **state)
     counted->reads = 0;
     T_OK(&t, h5_dataset_chunks(f, o, &have, &n, &t.err));
     assert_int_equal(n, 2400);
-    assert_int_equal(counted->reads, 5);
+    assert_in_range(counted->reads, 1, 5);
+    assert_true(counted->read_bytes < 2 * 2400 * 8);
     h5_free(have);
     h5_file_close(f);
     t.io = &counted->io;

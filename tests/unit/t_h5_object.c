@@ -403,7 +403,7 @@ static void unreadable_datasets(void **state)
     }
 }
 
-/* Opening a file and 40 objects: one read each, two for the superblock and size. */
+/* A file and 40 objects that lie one behind the other: a few blocks, not a read for each. */
 static void few_reads(void **state)
 {
     (void)state;
@@ -431,7 +431,8 @@ static void few_reads(void **state)
         T_OK(&t, h5_object_open(f, i < 0 ? root : links[i].addr, &o, &t.err));
         h5_object_close(o);
     }
-    assert_int_equal(counted->reads, 41);
+    assert_in_range(counted->reads, 1, 4);
+    assert_true(counted->read_bytes <= 2 * h5_file_eof(f));
     h5_file_close(f);
     t.io = &counted->io;
     t_h5_end(&t);

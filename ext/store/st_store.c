@@ -263,13 +263,25 @@ static int open_h5(st_store *s, st_error *err)
     return rc ? rc : take_file(s, io, fd, err);
 }
 
+/* 1 when there is a file at the path. Not every file system renames over a file in one step for
+** those who look: what seems gone gets a second look. */
+static int look_at_path(const char *path, st_file_id *id)
+{
+    int there = st_id_of_path(path, id);
+    for (int i = 0; i < 5 && there == 0; i++) {
+        st_sleep_ms(1);
+        there = st_id_of_path(path, id);
+    }
+    return there;
+}
+
 int st_store_follow_path(st_store *s, const st_log_header *h, st_error *err)
 {
     st_file_id now, open;
     uint8_t sb[H5_SUPERBLOCK_BYTES], uuid[16];
     st_file *old = s->file;
     h5_io *io;
-    int fd, rc, there = st_id_of_path(s->path, &now);
+    int fd, rc, there = look_at_path(s->path, &now);
     if (s->h5_fd < 0 || st_id_of_fd(s->h5_fd, &open) != ST_OK) {
         return ST_OK;
     }

@@ -88,7 +88,18 @@ struct sql_db {
     sql_cursor *cursors;   /* open ones */
     uintptr_t serial;      /* of the last row that a value stood for; sql_aux.c */
     sql_mark *marks;       /* texts given out that stand for a row */
+    /* sql_spare.c: schema_version and user_version of a database, as last seen, and their
+     * statements */
+    char *version_schema;
+    sqlite3_stmt *version[2];
+    int64_t versions[2];
 };
+
+/* What a transaction looked like when it began: sql_spare.c. */
+typedef struct sql_spared {
+    int possible;
+    int total_changes, written;
+} sql_spared;
 
 struct sql_store {
     sql_db *db;
@@ -105,6 +116,7 @@ struct sql_store {
     int unannounced; /* begun by a table that SQLite never announced: it was created in this
                         transaction */
     uint8_t row[16]; /* uuid of the state row that the transaction goes by */
+    sql_spared spared;
 };
 
 int sql_db_new(sqlite3 *db, sql_db **out);
@@ -225,8 +237,10 @@ struct sql_table {
     int readonly;
     int has_state; /* the state row was there and is below */
     uint8_t uuid[16], store_uuid[16];
-    int checked;   /* the open store is the one CREATE bound, with the same columns */
-    int announced; /* in a transaction that xBegin announced */
+    int checked;    /* the open store is the one CREATE bound, with the same columns */
+    int announced;  /* in a transaction that xBegin announced */
+    int host_known; /* the host's file, looked at once: 0, 0 when it has none */
+    uint64_t host_dev, host_ino;
     /* scratch of xUpdate, made at the first write */
     st_value *values;
     uint8_t *changed;
@@ -266,6 +280,16 @@ int sql_txn_decide(sql_table *t, int inside);
 /* Drops changes whose table was undone together with its CREATE (ROLLBACK TO), of which SQLite
  * tells nobody. */
 int sql_txn_forget_lost(sql_store *s);
+
+/* ------------------------------------------------------------- sql_spare.c: sparing the state row
+ */
+
+/* In xBegin. */
+void sql_spare_begin(sql_table *t);
+/* In xSync: 1 when it is certain that the host has nothing to commit, so that there is nothing
+ * that the two files could disagree about. */
+int sql_spare(sql_table *t);
+void sql_spare_drop(sql_db *d); /* the statements that it keeps */
 
 /* ------------------------------------------------------------------------ sql_tok.c: tokenizers */
 

@@ -139,6 +139,7 @@ void sql_db_idle(sql_db *d)
 {
     if (d->live == 0) {
         sql_tokenizers_drop(d);
+        sql_spare_drop(d);
     }
 }
 

@@ -5,8 +5,8 @@
  * one table can have two instances (schema reload in mid-transaction). So the state is the
  * sql_store's, and each call does its work once and nothing the second time:
  *
- *   xBegin      notes that the table was announced; the store's transaction begins at the first
- *               change
+ *   xBegin      notes that the table was announced, and whether the host may come to have nothing
+ *               to commit (sql_spare.c); the store's transaction begins at the first change
  *   xSavepoint  before the first change only counted: all of those marks stand at the beginning
  *   xSync       phase one, then the transaction's id into the state row of the table that wrote
  *               first; it rides in SQLite's commit
@@ -28,17 +28,39 @@ enum { MARKS_MAX = 1 << 20 };
 
 /* ------------------------------------------------------------------------------------ beginning */
 
-// The host file by device and inode; none for a database that has no file under that name.
-static void identify(const sql_table *t, st_identity *out)
+// The host file by device and inode; none for a database that has no file under that name. It is
+// looked at once: what is open stays that file, whatever its name is given to.
+static void identify(sql_table *t, st_identity *out)
 {
     struct stat st;
-    memset(out, 0, sizeof *out);
-    memcpy(out->uuid, t->uuid, 16);
     out->host = sqlite3_db_filename(t->db->db, t->schema);
-    if (out->host && *out->host && stat(out->host, &st) == 0) {
-        out->dev = (uint64_t)st.st_dev;
-        out->ino = (uint64_t)st.st_ino;
+    memcpy(out->uuid, t->uuid, 16);
+    if (!t->host_known) {
+        t->host_dev = t->host_ino = 0;
+        if (out->host && *out->host && stat(out->host, &st) == 0) {
+            t->host_dev = (uint64_t)st.st_dev;
+            t->host_ino = (uint64_t)st.st_ino;
+        }
+        t->host_known = 1;
     }
+    out->dev = t->host_dev;
+    out->ino = t->host_ino;
+}
+
+// The timeout costs a statement to learn: only who has to wait asks for it.
+static int begin(sql_table *t, st_error *err)
+{
+    st_identity who;
+    identify(t, &who);
+    int rc = st_begin(t->store->conn, 0, &who, err);
+    if (rc == ST_BUSY) {
+        int ms = sql_busy_timeout(t->db->db);
+        if (ms > 0) {
+            memset(err, 0, sizeof *err);
+            rc = st_begin(t->store->conn, ms, &who, err);
+        }
+    }
+    return rc;
 }
 
 int sql_txn_write(sql_table *t)
@@ -55,10 +77,8 @@ int sql_txn_write(sql_table *t)
     if (st_in_transaction(s->conn)) {
         return SQLITE_OK;
     }
-    st_identity who;
     st_error err = {0};
-    identify(t, &who);
-    if (st_begin(s->conn, sql_busy_timeout(t->db->db), &who, &err) != ST_OK) {
+    if (begin(t, &err) != ST_OK) {
         return sql_fail_st(t, &err);
     }
     memcpy(s->row, t->uuid, 16);
@@ -74,7 +94,7 @@ int sql_txn_write(sql_table *t)
 
 static void ended(sql_store *s)
 {
-    s->marks = s->prepared = s->unannounced = 0;
+    s->marks = s->prepared = s->unannounced = s->spared.possible = 0;
 }
 
 static sql_store *in_transaction(sqlite3_vtab *v)
@@ -86,6 +106,7 @@ static sql_store *in_transaction(sqlite3_vtab *v)
 int sql_txn_begin(sqlite3_vtab *v)
 {
     ((sql_table *)v)->announced = 1;
+    sql_spare_begin((sql_table *)v);
     return SQLITE_OK;
 }
 
@@ -151,7 +172,7 @@ int sql_txn_sync(sqlite3_vtab *v)
     int64_t txid;
     uint8_t owner[16];
     st_error err = {0};
-    if (st_prepare(s->conn, &txid, owner, &err) != ST_OK) {
+    if (st_prepare(s->conn, sql_spare(t), &txid, owner, &err) != ST_OK) {
         return sql_fail_st(t, &err);
     }
     if (txid != 0) {
@@ -194,7 +215,7 @@ static int commit_nothing(sql_table *t)
     int64_t txid;
     uint8_t owner[16];
     st_error err = {0};
-    int rc = st_prepare(conn, &txid, owner, &err) == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);
+    int rc = st_prepare(conn, 0, &txid, owner, &err) == ST_OK ? SQLITE_OK : sql_fail_st(t, &err);
     if (rc == SQLITE_OK && txid != 0) {
         rc = write_row(t, owner, txid);
     }
@@ -216,14 +237,12 @@ static int commit_nothing(sql_table *t)
 int sql_txn_decide(sql_table *t, int inside)
 {
     sqlite3 *db = t->db->db;
-    st_identity who;
     st_error err = {0};
     int rc = inside ? SQLITE_OK : sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc != SQLITE_OK) {
         return sql_fail(t, rc, "%s", sqlite3_errmsg(db));
     }
-    identify(t, &who);
-    if (st_begin(t->store->conn, sql_busy_timeout(db), &who, &err) != ST_OK) {
+    if (begin(t, &err) != ST_OK) {
         rc = sql_fail_st(t, &err);
     } else if (!st_holds_doubt(t->store->conn)) {
         st_rollback(t->store->conn);

@@ -138,7 +138,7 @@ static int newest(st_conn *c, st_gen **out, st_error *err)
 static int copy_once(backup *b, st_conn *c, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
-    st_file_id id = {0, 0, 0};
+    st_file_id id = {.ino = 0};
     h5_error e = {0};
     int rc;
     ST_TRY(newest(c, &b->gen, err));

@@ -18,6 +18,7 @@
 /* ---------------------------------------------------------------------------------- writer lock */
 
 enum { POLL_MS = 2, POLL_MAX_MS = 20 };
+enum { KEPT = 16 << 10, FRAMES_KEPT = 1 << 20 }; /* bytes that a connection keeps for the next */
 
 static int wait_in_process(st_store *s, st_conn *c, int64_t until, st_error *err)
 {
@@ -92,25 +93,23 @@ static uint64_t keep(const st_log_header *h)
 /* A log whose frames end before its committed length (power loss): the frames that are there are
 ** all there is. What lies behind goes: there may be whole transactions of this generation in it,
 ** which must not come back when the frames before them are written over. */
-static int cut_tail(st_store *s, st_error *err)
+static int cut_tail(st_store *s, st_log_header *h, st_error *err)
 {
-    st_log_header h;
     uint64_t size = 0;
     int cut = !s->tail_cut;
     h5_error e = {0};
-    ST_TRY(st_header(s, &h, err));
     pthread_mutex_lock(&s->lock);
-    if (s->gen->generation == h.generation && s->gen->replayed < h.committed_len) {
-        h.committed_len = s->gen->replayed;
-        h.committed_sum = s->gen->sum;
-        h.last_seq = s->gen->last_seq;
-        h.prepared_len = h.prepared_seq = 0; // what was in doubt stood behind what is gone
-        st_log_store(s->page, &h);
+    if (s->gen->generation == h->generation && s->gen->replayed < h->committed_len) {
+        h->committed_len = s->gen->replayed;
+        h->committed_sum = s->gen->sum;
+        h->last_seq = s->gen->last_seq;
+        h->prepared_len = h->prepared_seq = 0; // what was in doubt stood behind what is gone
+        st_log_store(s->page, h);
         cut = 1;
     }
     pthread_mutex_unlock(&s->lock);
     if (cut && (s->log->size(s->log, &size, &e) != H5_OK ||
-                (size > keep(&h) && s->log->truncate(s->log, keep(&h), &e) != H5_OK))) {
+                (size > keep(h) && s->log->truncate(s->log, keep(h), &e) != H5_OK))) {
         return st_from_h5(err, &e, "cutting the log");
     }
     s->tail_cut = 1;
@@ -163,32 +162,48 @@ static int refresh_held(st_conn *c, st_error *err)
     return ST_OK;
 }
 
+/* The host may know a higher id (a store restored from an older copy): ours must rise above it, or
+** an undecided transaction would pass for a committed one. Asked once for each row: from then on
+** only transactions of this log raise it. */
+static int find_floor(st_conn *c, const st_identity *who, uint64_t *floor, st_error *err)
+{
+    st_error e = {0, ""};
+    int64_t txid = 0;
+    int rc;
+    *floor = 0;
+    if (!c->host || !c->host->verdict || !(who->dev || who->ino)) {
+        return ST_OK;
+    }
+    if (!c->floor_known || memcmp(c->floor_of, who->uuid, sizeof who->uuid) != 0) {
+        rc = c->host->verdict(c->host->ctx, who->uuid, &txid, NULL, &e);
+        if (rc && rc != ST_NOTFOUND) {
+            return st_fail(err, rc, "%s", e.text);
+        }
+        c->floor = rc || txid < 0 ? 0 : (uint64_t)txid;
+        memcpy(c->floor_of, who->uuid, sizeof who->uuid);
+        c->floor_known = 1;
+    }
+    *floor = c->floor;
+    return ST_OK;
+}
+
 /* With the writer lock held. */
 static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
 {
     st_store *s = c->store;
-    st_log_header h;
-    uint64_t floor = 0;
-    int64_t txid = 0;
+    st_txn *t = &c->txn;
+    st_log_header *h = &t->head;
+    uint64_t floor;
     ST_TRY(st_snapshot_mend(s, c->host, who, err));
     ST_TRY(c->nviews ? refresh_held(c, err) : st_snapshot_refresh(c, err));
-    ST_TRY(cut_tail(s, err));
-    // The host may know a higher id (a store restored from an older copy): ours must rise above it,
-    // or an undecided transaction would pass for a committed one.
-    if (c->host && c->host->verdict && (who->dev || who->ino)) {
-        st_error e = {0, ""};
-        int rc = c->host->verdict(c->host->ctx, who->uuid, &txid, NULL, &e);
-        if (rc && rc != ST_NOTFOUND) {
-            return st_fail(err, rc, "%s", e.text);
-        }
-        floor = rc || txid < 0 ? 0 : (uint64_t)txid;
-    }
-    ST_TRY(st_header(s, &h, err));
-    c->txn.held = h.prepared_len > h.committed_len;
-    c->txn.base_len = c->txn.held ? h.prepared_len : h.committed_len;
-    c->txn.base_seq = ST_MAX(c->txn.held ? h.prepared_seq : h.last_seq, floor);
-    c->txn.base_sum = c->txn.held ? h.prepared_sum : h.committed_sum;
-    return st_from_vec(err, vec_text_new(&c->txn.text), "a transaction");
+    ST_TRY(find_floor(c, who, &floor, err));
+    ST_TRY(st_header(s, h, err));
+    ST_TRY(cut_tail(s, h, err));
+    t->held = h->prepared_len > h->committed_len;
+    t->base_len = t->held ? h->prepared_len : h->committed_len;
+    t->base_seq = ST_MAX(t->held ? h->prepared_seq : h->last_seq, floor);
+    t->base_sum = t->held ? h->prepared_sum : h->committed_sum;
+    return ST_OK;
 }
 
 int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
@@ -226,14 +241,22 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
 /* ------------------------------------------------------------------------------------ phase one */
 
 typedef struct encoder {
-    st_buf buf;
+    st_buf *buf;
     uint64_t generation, seq, transaction;
     uint32_t sum; /* of the frame before */
 } encoder;
 
 static int end_frame(encoder *e, size_t at, int type, st_error *err)
 {
-    return st_frame_end(&e->buf, at, type, e->generation, ++e->seq, e->transaction, &e->sum, err);
+    return st_frame_end(e->buf, at, type, e->generation, ++e->seq, e->transaction, &e->sum, err);
+}
+
+/* Notes what the frame of a change is about. */
+static int note(st_txn *t, int kind, int64_t id, uint64_t ref, uint64_t seq, st_error *err)
+{
+    ST_TRY(st_grow(&t->change, &t->cap_change, t->nchange + 1, sizeof *t->change, err));
+    t->change[t->nchange++] = (st_logged){.kind = kind, .id = id, .ref = ref, .seq = seq};
+    return ST_OK;
 }
 
 static int encode_put(st_conn *c, encoder *e, uint64_t ref, st_error *err)
@@ -245,9 +268,10 @@ static int encode_put(st_conn *c, encoder *e, uint64_t ref, st_error *err)
     if (st_map_get(&c->txn.patched, ref, &at)) {
         small = c->txn.patch[at - 1].small;
     }
-    ST_TRY(st_frame_begin(&e->buf, &frame, err));
-    ST_TRY(st_slot_encode(c->store->schema, slot, small, &e->buf, err));
-    return end_frame(e, frame, ST_FRAME_PUT, err);
+    ST_TRY(st_frame_begin(e->buf, &frame, err));
+    ST_TRY(st_slot_encode(c->store->schema, slot, small, e->buf, err));
+    ST_TRY(end_frame(e, frame, ST_FRAME_PUT, err));
+    return note(&c->txn, ST_FRAME_PUT, slot->id, ST_REF_INDEX(ref), e->seq, err);
 }
 
 static int encode_set(st_conn *c, encoder *e, int64_t id, uint64_t ref, st_error *err)
@@ -257,19 +281,21 @@ static int encode_set(st_conn *c, encoder *e, int64_t id, uint64_t ref, st_error
     if (!st_map_get(&c->txn.patched, ref, &at)) {
         return ST_OK;
     }
-    ST_TRY(st_frame_begin(&e->buf, &frame, err));
-    ST_TRY(st_small_encode(c->store->schema, id, c->txn.patch[at - 1].small, &e->buf, err));
-    return end_frame(e, frame, ST_FRAME_SET, err);
+    ST_TRY(st_frame_begin(e->buf, &frame, err));
+    ST_TRY(st_small_encode(c->store->schema, id, c->txn.patch[at - 1].small, e->buf, err));
+    ST_TRY(end_frame(e, frame, ST_FRAME_SET, err));
+    return note(&c->txn, ST_FRAME_SET, id, at - 1, e->seq, err);
 }
 
-static int encode_delete(encoder *e, int64_t id, st_error *err)
+static int encode_delete(st_txn *t, encoder *e, int64_t id, st_error *err)
 {
     uint8_t p[8];
     size_t frame;
     st_put64(p, (uint64_t)id);
-    ST_TRY(st_frame_begin(&e->buf, &frame, err));
-    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
-    return end_frame(e, frame, ST_FRAME_DELETE, err);
+    ST_TRY(st_frame_begin(e->buf, &frame, err));
+    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
+    ST_TRY(end_frame(e, frame, ST_FRAME_DELETE, err));
+    return note(t, ST_FRAME_DELETE, id, 0, e->seq, err);
 }
 
 static int encode_config(const st_txn *t, encoder *e, st_error *err)
@@ -277,9 +303,9 @@ static int encode_config(const st_txn *t, encoder *e, st_error *err)
     for (size_t i = 0; i < t->nconfig; i++) {
         const st_config_change *c = &t->config[i];
         size_t frame;
-        ST_TRY(st_frame_begin(&e->buf, &frame, err));
-        ST_TRY(st_buf_add(&e->buf, c->name, strlen(c->name) + 1, err));
-        ST_TRY(st_buf_add(&e->buf, c->value, strlen(c->value) + 1, err));
+        ST_TRY(st_frame_begin(e->buf, &frame, err));
+        ST_TRY(st_buf_add(e->buf, c->name, strlen(c->name) + 1, err));
+        ST_TRY(st_buf_add(e->buf, c->value, strlen(c->value) + 1, err));
         ST_TRY(end_frame(e, frame, ST_FRAME_CONFIG, err));
     }
     return ST_OK;
@@ -300,7 +326,7 @@ static int encode_ops(st_conn *c, encoder *e, st_error *err)
             // A put of the same id replaces the row; only a row that is gone for good needs a
             // delete.
             if (st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE) {
-                ST_TRY(encode_delete(e, op->id, err));
+                ST_TRY(encode_delete(t, e, op->id, err));
             }
         } else if (op->kind == ST_OP_PATCH && !(op->ref & ST_REF_PRIVATE) &&
                    !st_map_get(&t->killed, op->ref, &entry)) {
@@ -321,9 +347,9 @@ static int encode_prepare(st_conn *c, encoder *e, st_error *err)
     memcpy(p, t->who.uuid, 16);
     st_put64(p + 16, t->who.dev);
     st_put64(p + 24, t->who.ino);
-    ST_TRY(st_frame_begin(&e->buf, &frame, err));
-    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
-    ST_TRY(st_buf_add(&e->buf, t->host, strlen(t->host), err));
+    ST_TRY(st_frame_begin(e->buf, &frame, err));
+    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
+    ST_TRY(st_buf_add(e->buf, t->host, strlen(t->host), err));
     return end_frame(e, frame, ST_FRAME_PREPARE, err);
 }
 
@@ -332,8 +358,8 @@ static int encode_abort(encoder *e, uint64_t first, st_error *err)
     uint8_t p[8];
     size_t frame;
     st_put64(p, first);
-    ST_TRY(st_frame_begin(&e->buf, &frame, err));
-    ST_TRY(st_buf_add(&e->buf, p, sizeof p, err));
+    ST_TRY(st_frame_begin(e->buf, &frame, err));
+    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
     return end_frame(e, frame, ST_FRAME_ABORT, err);
 }
 
@@ -354,6 +380,7 @@ static int encode_held(st_conn *c, const st_log_header *h, encoder *e, st_error 
 
 static int encode_all(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
 {
+    c->txn.nchange = 0;
     e->generation = h->generation;
     e->seq = c->txn.base_seq;
     e->transaction = e->seq + 1;
@@ -377,27 +404,26 @@ static void unprepare(st_conn *c, st_log_header *h)
     st_log_store(c->store->page, h);
 }
 
-static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error *err)
+static int write_frames(st_conn *c, int self, const encoder *e, st_error *err)
 {
     st_store *s = c->store;
     st_txn *t = &c->txn;
-    st_options o;
+    st_log_header *h = &t->head;
     h5_error io = {0};
     if (t->prepared) {
         // What stands there is about to be written over.
         unprepare(c, h);
         t->prepared = 0;
     }
-    if (s->log->write(s->log, t->base_len, e->buf.p, e->buf.n, &io) != H5_OK) {
+    if (s->log->write(s->log, t->base_len, e->buf->p, e->buf->n, &io) != H5_OK) {
         return st_from_h5(err, &io, "writing the log");
     }
-    h->prepared_len = t->base_len + e->buf.n;
+    h->prepared_len = t->base_len + e->buf->n;
     h->prepared_seq = e->seq;
     h->prepared_sum = e->sum;
-    h->flags = t->who.dev || t->who.ino ? 0 : ST_LOG_SELF;
+    h->flags = self ? ST_LOG_SELF : 0;
     st_log_store(s->page, h);
-    st_conn_options(c, &o);
-    if (o.synchronous == ST_SYNC_FULL) {
+    if (st_conn_synchronous(c) == ST_SYNC_FULL) {
         int rc = st_store_sync_log(s, err);
         if (rc) {
             unprepare(c, h);
@@ -405,6 +431,7 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
         }
     }
     t->prepared = 1;
+    t->prepared_self = self;
     t->prepared_version = t->version;
     t->prepared_len = h->prepared_len;
     t->prepared_seq = h->prepared_seq;
@@ -412,65 +439,105 @@ static int write_frames(st_conn *c, st_log_header *h, const encoder *e, st_error
     return ST_OK;
 }
 
-int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err)
+int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error *err)
 {
     st_txn *t = &c->txn;
-    st_log_header h;
-    encoder e = {0};
-    int rc;
+    encoder e = {.buf = &c->frames};
+    int self = !(t->who.dev || t->who.ino) || (spare && !t->held), rc = ST_OK;
     *txid = 0;
     if (!t->active || (!t->nop && !t->prepared && !t->held)) {
         return ST_OK;
     }
     memcpy(owner, t->who.uuid, 16);
-    if (!t->prepared || t->prepared_version != t->version) {
-        ST_TRY(st_header(c->store, &h, err));
-        rc = encode_all(c, &h, &e, err);
-        rc = rc ? rc : write_frames(c, &h, &e, err);
-        st_buf_free(&e.buf);
-        ST_TRY(rc);
+    if (!t->prepared || t->prepared_version != t->version || t->prepared_self != self) {
+        c->frames.n = 0;
+        rc = encode_all(c, &t->head, &e, err);
+        rc = rc ? rc : write_frames(c, self, &e, err);
+        if (c->frames.cap > FRAMES_KEPT) {
+            st_buf_free(&c->frames);
+        }
     }
-    *txid = t->who.dev || t->who.ino ? (int64_t)t->prepared_seq : 0;
-    return ST_OK;
+    *txid = rc || self ? 0 : (int64_t)t->prepared_seq;
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------------ phase two */
+
+/* An array that the next transaction can use; a large one goes. */
+static void recycle(void *array, size_t *cap, size_t size)
+{
+    if (*cap * size > KEPT) {
+        void *none = NULL, *p;
+        memcpy(&p, array, sizeof p);
+        h5_free(p);
+        memcpy(array, &none, sizeof none);
+        *cap = 0;
+    }
+}
+
+static void recycle_map(st_map *m)
+{
+    if (m->cap * sizeof *m->slot > KEPT) {
+        st_map_free(m);
+    } else if (m->filled) {
+        st_map_clear(m);
+    }
+}
 
 /* Moves what open views may still show out of the transaction, frees the rest. */
 static void end_txn(st_conn *c)
 {
     st_txn *t = &c->txn;
-    uint64_t version = t->version;
     for (size_t i = 0; i < t->nslot; i++) {
-        if (c->nviews) {
+        if (c->nviews && t->slot[i]) {
             c->garbage[c->ngarbage++] = t->slot[i];
         } else {
             st_slot_free(t->slot[i]);
         }
     }
     for (size_t i = 0; i < t->npatch; i++) {
-        if (c->nviews) {
+        if (c->nviews && t->patch[i].small) {
             c->garbage_small[c->ngarbage_small++] = t->patch[i].small;
         } else {
             h5_free(t->patch[i].small);
         }
     }
+    t->nslot = t->npatch = t->nconfig = t->nop = t->nmark = t->nchange = t->ntext = 0;
+    recycle(&t->slot, &t->cap_slot, sizeof *t->slot);
+    recycle(&t->gone, &t->cap_gone, sizeof *t->gone);
+    recycle(&t->patch, &t->cap_patch, sizeof *t->patch);
+    recycle(&t->config, &t->cap_config, sizeof *t->config);
+    recycle(&t->op, &t->cap_op, sizeof *t->op);
+    recycle(&t->mark, &t->cap_mark, sizeof *t->mark);
+    recycle(&t->change, &t->cap_change, sizeof *t->change);
+    recycle_map(&t->by_id);
+    recycle_map(&t->killed);
+    recycle_map(&t->patched);
+    vec_text_free(t->text);
+    t->text = NULL;
+    t->active = t->held = t->prepared = t->prepared_self = 0;
+    t->version++;
+    if (c->frozen && !c->nviews) {
+        st_frozen_unref(c->frozen);
+        c->frozen = NULL;
+    }
+}
+
+void st_txn_free(st_conn *c)
+{
+    st_txn *t = &c->txn;
     h5_free(t->slot);
     h5_free(t->gone);
     h5_free(t->patch);
     h5_free(t->config);
     h5_free(t->op);
     h5_free(t->mark);
+    h5_free(t->change);
     st_map_free(&t->by_id);
     st_map_free(&t->killed);
     st_map_free(&t->patched);
-    vec_text_free(t->text);
+    st_buf_free(&c->frames);
     memset(t, 0, sizeof *t);
-    t->version = version + 1;
-    if (c->frozen && !c->nviews) {
-        st_frozen_unref(c->frozen);
-        c->frozen = NULL;
-    }
 }
 
 void st_conn_sweep(st_conn *c)
@@ -526,17 +593,94 @@ static int compact_if_due(st_store *s, double most, st_error *err)
     return share > most ? st_compact_locked(s, &saved, err) : ST_OK;
 }
 
-static void flush_if_due(st_conn *c, const st_log_header *h)
+static void flush_if_due(st_conn *c)
 {
     st_options o;
     st_error e = {0, ""};
     uint64_t rows;
     int rc;
-    st_conn_options(c, &o);
-    if (h->committed_len - ST_LOG_START > (uint64_t)o.autoflush) {
+    pthread_mutex_lock(&c->store->lock);
+    rc = c->txn.head.committed_len - ST_LOG_START > (uint64_t)c->gen->options.autoflush;
+    pthread_mutex_unlock(&c->store->lock);
+    if (rc) {
+        st_conn_options(c, &o);
         rc = st_flush_locked(c->store, &rows, &e);
         rc = rc ? rc : compact_if_due(c->store, o.autocompact, &e);
         note_flush_error(c->store, rc ? &e : NULL);
+    }
+}
+
+/* Hands what was committed to the generation that all connections of this process read, so that
+** nobody has to read it back from the log. Where that cannot be done the log is read. */
+static void hand_over(st_conn *c)
+{
+    st_txn *t = &c->txn;
+    st_store *s = c->store;
+    const st_log_header *h = &t->head;
+    size_t bytes = (size_t)s->schema->nsmall * sizeof(st_num);
+    uint64_t at;
+    if (c->nviews || t->held || t->nconfig) {
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    st_gen *g = s->gen;
+    if (g != c->gen || g->generation != h->generation || g->replayed != t->base_len ||
+        g->sum != t->base_sum) {
+        pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    for (size_t i = 0; i < t->nchange; i++) {
+        st_logged *k = &t->change[i];
+        if (k->kind == ST_FRAME_PUT) {
+            k->slot = t->slot[k->ref];
+            if (t->patched.n && st_map_get(&t->patched, ST_REF_PRIVATE | k->ref, &at)) {
+                memcpy(k->slot->small, t->patch[at - 1].small, bytes);
+            }
+            t->slot[k->ref] = NULL;
+        } else if (k->kind == ST_FRAME_SET) {
+            at = k->ref;
+            k->small = t->patch[at].small;
+            t->patch[at].small = NULL;
+        }
+    }
+    if (st_gen_adopt(g, t->change, t->nchange, NULL) == ST_OK) {
+        g->replayed = h->committed_len;
+        g->sum = h->committed_sum;
+        g->last_seq = h->last_seq;
+        s->seq = h->last_seq;
+        s->counter = h->counter;
+        s->doubt = 0;
+        c->seq = h->last_seq;
+    } else {
+        for (size_t i = 0; i < t->nchange; i++) {
+            st_slot_free(t->change[i].slot);
+            h5_free(t->change[i].small);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The commit frame saves a look-up after a power loss; without it the transaction counts all the
+** same. One that counts by itself needs none. */
+static void append_commit_frame(st_conn *c)
+{
+    st_store *s = c->store;
+    st_log_header *h = &c->txn.head;
+    st_error e = {0, ""};
+    h5_error io = {0};
+    encoder commit = {.buf = &c->frames,
+                      .generation = h->generation,
+                      .seq = h->last_seq,
+                      .transaction = h->last_seq,
+                      .sum = h->committed_sum};
+    size_t frame;
+    c->frames.n = 0;
+    if (st_frame_begin(commit.buf, &frame, &e) == ST_OK &&
+        end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
+        s->log->write(s->log, h->committed_len, commit.buf->p, commit.buf->n, &io) == H5_OK) {
+        h->committed_len += commit.buf->n;
+        h->committed_sum = commit.sum;
+        h->last_seq = commit.seq;
     }
 }
 
@@ -544,39 +688,26 @@ void st_commit(st_conn *c)
 {
     st_txn *t = &c->txn;
     st_store *s = c->store;
-    st_log_header h;
-    st_error e = {0, ""};
-    encoder commit = {0};
-    size_t frame;
+    st_log_header *h = &t->head;
     if (!t->active) {
         return;
     }
-    if (t->prepared && st_header(s, &h, &e) == ST_OK) {
-        h5_error io = {0};
-        h.committed_len = t->prepared_len;
-        h.last_seq = t->prepared_seq;
-        h.committed_sum = commit.sum = t->prepared_sum;
-        commit.generation = h.generation;
-        commit.seq = h.last_seq;
-        commit.transaction = t->prepared_seq;
-        // The commit frame saves a look-up after a power loss; without it the transaction counts
-        // all the same.
-        if (st_frame_begin(&commit.buf, &frame, &e) == ST_OK &&
-            end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
-            s->log->write(s->log, h.committed_len, commit.buf.p, commit.buf.n, &io) == H5_OK) {
-            h.committed_len += commit.buf.n;
-            h.committed_sum = commit.sum;
-            h.last_seq = commit.seq;
+    if (t->prepared) {
+        h->committed_len = t->prepared_len;
+        h->last_seq = t->prepared_seq;
+        h->committed_sum = t->prepared_sum;
+        if (!t->prepared_self) {
+            append_commit_frame(c);
         }
-        st_buf_free(&commit.buf);
-        h.prepared_len = h.prepared_seq = 0;
-        h.flags = 0;
-        st_log_store(s->page, &h);
+        h->prepared_len = h->prepared_seq = 0;
+        h->flags = 0;
+        st_log_store(s->page, h);
         if (c->nviews) {
-            advance_snapshot(c, &h);
+            advance_snapshot(c, h);
         }
+        hand_over(c);
         end_txn(c);
-        flush_if_due(c, &h);
+        flush_if_due(c);
     } else {
         end_txn(c);
     }
@@ -587,24 +718,24 @@ void st_commit(st_conn *c)
 static void void_prepared(st_conn *c)
 {
     st_store *s = c->store;
-    st_log_header h;
+    st_txn *t = &c->txn;
     st_error e = {0, ""};
-    encoder abort = {0};
     h5_error io = {0};
-    if (st_header(s, &h, &e) != ST_OK) {
-        return;
-    }
-    abort.generation = h.generation;
-    abort.seq = c->txn.base_seq;
-    abort.transaction = c->txn.prepared_seq;
-    abort.sum = c->txn.base_sum;
+    encoder abort = {.buf = &c->frames,
+                     .generation = t->head.generation,
+                     .seq = t->base_seq,
+                     .transaction = t->prepared_seq,
+                     .sum = t->base_sum};
     // Written over the first frame, so that nothing that scans the log can take the transaction for
     // one.
-    if (encode_abort(&abort, c->txn.base_seq + 1, &e) == ST_OK) {
-        s->log->write(s->log, c->txn.base_len, abort.buf.p, abort.buf.n, &io);
+    c->frames.n = 0;
+    if (encode_abort(&abort, t->base_seq + 1, &e) == ST_OK) {
+        s->log->write(s->log, t->base_len, abort.buf->p, abort.buf->n, &io);
     }
-    st_buf_free(&abort.buf);
-    unprepare(c, &h);
+    unprepare(c, &t->head);
+    if (t->prepared_self && st_conn_synchronous(c) == ST_SYNC_FULL) {
+        st_store_sync_log(s, &e); // it would count after a power loss
+    }
 }
 
 void st_rollback(st_conn *c)

@@ -111,7 +111,7 @@ static int sync_unless_off(st_store *s, int file, int synchronous, st_error *err
 }
 
 static int flip(st_store *s, st_log_header *h, const uint8_t sb[H5_SUPERBLOCK_BYTES],
-                int synchronous, st_error *err)
+                int synchronous, uint64_t keep, st_error *err)
 {
     h5_error e = {0};
     h5_io *io = s->file->io;
@@ -135,8 +135,12 @@ static int flip(st_store *s, st_log_header *h, const uint8_t sb[H5_SUPERBLOCK_BY
     h->committed_len = ST_LOG_START;
     h->committed_sum = 0;
     st_log_store(s->page, h);
-    // Old frames do not fit the new generation: that they stay where cutting fails does no harm.
-    s->log->truncate(s->log, ST_LOG_PAGE, &e);
+    // Old frames do not fit the new generation and do no harm. Writing over them is half of what it
+    // costs to make a file longer, so they stay, up to what the next ones will take.
+    uint64_t size = 0;
+    if (s->log->size(s->log, &size, &e) == H5_OK && size > keep + ST_LOG_PAGE) {
+        s->log->truncate(s->log, ST_LOG_PAGE, &e);
+    }
     return ST_OK;
 }
 
@@ -166,7 +170,8 @@ int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
     if (!rc) {
         eof = h5_writer_eof(f.w);
         h5_superblock_pack(root, eof, sb);
-        rc = flip(s, &h, sb, f.gen->options.synchronous, err);
+        rc = flip(s, &h, sb, f.gen->options.synchronous, 2 * (uint64_t)f.gen->options.autoflush,
+                  err);
         if (!rc) {
             *rows = f.nrow + f.npatched + f.ndead;
             pthread_mutex_lock(&s->lock);

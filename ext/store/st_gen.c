@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "st_gen.h"
+#include "st_log.h"
 
 int st_gen_new(st_image *image, st_gen **out, st_error *err)
 {
@@ -106,13 +107,13 @@ const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq)
 /* ------------------------------------------------------------------------------------- applying */
 
 /* Makes room first, so that what follows cannot fail. */
-static int room(st_gen *g, st_error *err)
+static int room(st_gen *g, size_t n, st_error *err)
 {
-    ST_TRY(st_grow(&g->slot, &g->cap_slot, g->nslot + 1, sizeof *g->slot, err));
-    ST_TRY(st_grow(&g->dead, &g->cap_dead, g->nslot + 1, sizeof *g->dead, err));
-    ST_TRY(st_grow(&g->prev, &g->cap_prev, g->nslot + 1, sizeof *g->prev, err));
-    ST_TRY(st_grow(&g->kill, &g->cap_kill, g->nkill + 1, sizeof *g->kill, err));
-    return st_grow(&g->patch, &g->cap_patch, g->npatch + 1, sizeof *g->patch, err);
+    ST_TRY(st_grow(&g->slot, &g->cap_slot, g->nslot + n, sizeof *g->slot, err));
+    ST_TRY(st_grow(&g->dead, &g->cap_dead, g->nslot + n, sizeof *g->dead, err));
+    ST_TRY(st_grow(&g->prev, &g->cap_prev, g->nslot + n, sizeof *g->prev, err));
+    ST_TRY(st_grow(&g->kill, &g->cap_kill, g->nkill + n, sizeof *g->kill, err));
+    return st_grow(&g->patch, &g->cap_patch, g->npatch + n, sizeof *g->patch, err);
 }
 
 /* Ends the version at ref. */
@@ -128,43 +129,10 @@ static int end_version(st_gen *g, uint64_t ref, uint64_t seq, st_error *err)
     return ST_OK;
 }
 
-static void revive_version(st_gen *g, uint64_t ref)
+/* Appends a slot for which there is room; old: 1 + the slot before with its id, or 0. Cannot fail
+** when by_id has the key or room for it. */
+static void push_slot(st_gen *g, st_slot *t, uint64_t old)
 {
-    if (ref & ST_REF_OVERLAY) {
-        g->dead[ST_REF_INDEX(ref)] = ST_SEQ_NEVER;
-    } else {
-        st_map_remove(&g->killed, ref);
-        g->nkill--;
-    }
-}
-
-static int apply_put(st_gen *g, const st_frame *f, st_error *err)
-{
-    st_slot *t;
-    uint64_t ref = 0, old = 0;
-    int found, had, rc;
-    ST_TRY(st_slot_decode(g->schema, f->payload, f->n, &t, err));
-    t->seq = f->sequence;
-    found = st_gen_find(g, &g->reader, t->id, ST_SEQ_NEVER - 1, &ref, err);
-    had = st_map_get(&g->by_id, (uint64_t)t->id, &old);
-    rc = found < 0
-             ? found
-             : st_map_set(&g->by_id, (uint64_t)t->id, old, err); // now the change below cannot fail
-    rc = rc || !found ? rc : end_version(g, ref, f->sequence, err);
-    if (!rc && t->ntokens) {
-        rc = st_from_vec(err, vec_text_add(g->text, g->nslot, t->tokens, t->ntokens),
-                         "a frame's tokens");
-        if (rc && found) {
-            revive_version(g, ref);
-        }
-    }
-    if (rc) {
-        if (!had) {
-            st_map_remove(&g->by_id, (uint64_t)t->id);
-        }
-        st_slot_free(t);
-        return rc;
-    }
     g->slot[g->nslot] = t;
     g->dead[g->nslot] = ST_SEQ_NEVER;
     g->prev[g->nslot] = old;
@@ -172,6 +140,24 @@ static int apply_put(st_gen *g, const st_frame *f, st_error *err)
     if (t->id >= g->next_id) {
         g->next_id = t->id == INT64_MAX ? INT64_MAX : t->id + 1;
     }
+}
+
+static int apply_put(st_gen *g, const st_frame *f, st_error *err)
+{
+    st_slot *t;
+    uint64_t ref = 0, old = 0;
+    int found, rc;
+    ST_TRY(st_slot_decode(g->schema, f->payload, f->n, &t, err));
+    t->seq = f->sequence;
+    found = st_gen_find(g, &g->reader, t->id, ST_SEQ_NEVER - 1, &ref, err);
+    rc = found < 0 ? found : st_map_reserve(&g->by_id, 1, err);
+    rc = rc || !found ? rc : end_version(g, ref, f->sequence, err);
+    if (rc) {
+        st_slot_free(t);
+        return rc;
+    }
+    st_map_get(&g->by_id, (uint64_t)t->id, &old);
+    push_slot(g, t, old);
     return ST_OK;
 }
 
@@ -227,7 +213,7 @@ static int apply_config(st_gen *g, const st_frame *f, st_error *err)
 
 static int apply(st_gen *g, const st_frame *f, st_error *err)
 {
-    ST_TRY(room(g, err));
+    ST_TRY(room(g, 1, err));
     switch (f->type) {
     case ST_FRAME_PUT:
         return apply_put(g, f, err);
@@ -245,6 +231,53 @@ static int apply(st_gen *g, const st_frame *f, st_error *err)
         return st_fail(err, ST_UNSUPPORTED,
                        "the log has a frame of type %d, which this version does not know", f->type);
     }
+}
+
+int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err)
+{
+    ST_TRY(room(g, n, err));
+    ST_TRY(st_map_reserve(&g->by_id, n, err));
+    ST_TRY(st_map_reserve(&g->killed, n, err));
+    ST_TRY(st_map_reserve(&g->patched, n, err));
+    for (size_t i = 0; i < n; i++) {
+        st_logged *c = &change[i];
+        int fresh = c->kind == ST_FRAME_PUT && c->id >= g->next_id; // an id that never was
+        int rc = fresh ? 0 : st_gen_find(g, &g->reader, c->id, ST_SEQ_NEVER - 1, &c->ref, err);
+        if (rc < 0) {
+            return rc;
+        }
+        c->found = rc;
+    }
+    for (size_t i = 0; i < n; i++) {
+        st_logged *c = &change[i];
+        uint64_t old = 0;
+        if (c->kind != ST_FRAME_SET && c->found) {
+            end_version(g, c->ref, c->seq, NULL); // there is room: cannot fail
+        }
+        if (c->kind == ST_FRAME_PUT) {
+            c->slot->seq = c->seq;
+            st_map_get(&g->by_id, (uint64_t)c->id, &old);
+            push_slot(g, c->slot, old);
+        } else if (c->kind == ST_FRAME_SET && c->found) {
+            st_map_set(&g->patched, c->ref, g->npatch + 1, NULL);
+            g->patch[g->npatch++] = (st_patch){c->ref, c->seq, c->small};
+        } else if (c->kind == ST_FRAME_SET) {
+            h5_free(c->small);
+        }
+    }
+    return ST_OK;
+}
+
+int st_gen_index(st_gen *g, st_error *err)
+{
+    for (; g->ntext < g->nslot; g->ntext++) {
+        const st_slot *t = g->slot[g->ntext];
+        if (t->ntokens) {
+            ST_TRY(st_from_vec(err, vec_text_add(g->text, g->ntext, t->tokens, t->ntokens),
+                               "the text of the log"));
+        }
+    }
+    return ST_OK;
 }
 
 /* ----------------------------------------------------------------------------------- log reader */

@@ -62,12 +62,31 @@ typedef struct st_gen {
     size_t npatch, cap_patch;
     st_map patched; /* ref -> 1 + newest patch */
 
-    vec_text *text; /* tokens of the slots, by slot number */
+    vec_text *text; /* tokens of the first ntext slots, by slot number: st_gen_index */
+    size_t ntext;
 } st_gen;
 
 int st_gen_new(st_image *image, st_gen **out, st_error *err); /* takes a reference on image */
 void st_gen_ref(st_gen *g);
 void st_gen_unref(st_gen *g);
+
+/* A change as a frame of the log tells it, for st_gen_adopt. */
+typedef struct st_logged {
+    int kind; /* ST_FRAME_PUT, _DELETE or _SET */
+    int64_t id;
+    uint64_t seq;
+    st_slot *slot; /* PUT */
+    st_num *small; /* SET */
+    uint64_t ref;  /* scratch: the version that was there */
+    int found;
+} st_logged;
+
+/* Takes a transaction that this process has just written at g->replayed from memory: the n frames
+** of its changes, no id twice, as st_gen_replay would read them. On success slots and smalls belong
+** to g; the caller moves replayed, sum and last_seq. Whole or not at all. */
+int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err);
+/* Has g->text hold the tokens of all slots. */
+int st_gen_index(st_gen *g, st_error *err);
 
 /* Takes the whole transactions that lie in the log between g->replayed and the offset to, up to
 ** which the frames have that sum; stops before the first frame that is not valid. g->replayed says

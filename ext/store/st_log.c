@@ -133,10 +133,13 @@ MAY_RACE void st_log_store(uint8_t *page, st_log_header *h)
     uint8_t *slot;
     volatile uint64_t *w;
     st_log_header have;
-    uint64_t newest = 0;
-    for (int i = 0; i < 2; i++) {
-        if (read_slot(page, i, &have) && have.counter > newest) {
-            newest = have.counter;
+    // h as it was loaded or stored last, which is how a writer has it: that slot is the newest.
+    uint64_t newest = h->counter && h->counter == st_log_counter(page) ? h->counter : 0;
+    if (!newest) {
+        for (int i = 0; i < 2; i++) {
+            if (read_slot(page, i, &have) && have.counter > newest) {
+                newest = have.counter;
+            }
         }
     }
     // The newest valid slot stays. What the other one has for a counter, damaged or not, must not

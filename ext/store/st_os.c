@@ -62,6 +62,12 @@ static void id_from(const struct stat *s, st_file_id *out)
     out->dev = (uint64_t)s->st_dev;
     out->ino = (uint64_t)s->st_ino;
     out->size = (uint64_t)s->st_size;
+    out->links = (uint64_t)s->st_nlink;
+#ifdef __APPLE__
+    out->changed = (int64_t)s->st_mtimespec.tv_sec * 1000000000 + s->st_mtimespec.tv_nsec;
+#else
+    out->changed = (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec;
+#endif
 }
 
 int st_id_of_fd(int fd, st_file_id *out)
@@ -195,6 +201,13 @@ double st_now_unix(void)
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+int64_t st_now_unix_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
 void st_sleep_ms(int ms)

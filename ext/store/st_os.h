@@ -28,6 +28,8 @@ void st_lock_h5(int fd);
 
 typedef struct st_file_id {
     uint64_t dev, ino, size;
+    uint64_t links;  /* names that the file has; 0: it was removed */
+    int64_t changed; /* when its bytes were last written, in nanoseconds since 1970 */
 } st_file_id;
 int st_id_of_fd(int fd, st_file_id *out);
 int st_id_of_path(const char *path,
@@ -44,8 +46,9 @@ int st_sync_dir(const char *path, st_error *err); /* of the folder that holds pa
 int st_rename(const char *from, const char *to, st_error *err);
 void st_unlink(const char *path);
 
-int64_t st_now_ms(void);  /* a clock that only goes forward */
-double st_now_unix(void); /* Unix seconds */
+int64_t st_now_ms(void); /* a clock that only goes forward */
+double st_now_unix(void);
+int64_t st_now_unix_ns(void); /* Unix seconds */
 void st_sleep_ms(int ms);
 int st_random(uint8_t *p, size_t n); /* ST_OK or ST_IO */
 

@@ -15,10 +15,12 @@ static st_slot *slot_alloc(const st_schema *s, int with_vector, size_t bytes, ui
 {
     size_t spans = (size_t)s->ntext * sizeof(st_span), smalls = (size_t)s->nsmall * sizeof(st_num);
     size_t vector = with_vector ? (size_t)s->dim * sizeof(float) : 0;
-    st_slot *t = h5_calloc(1, sizeof *t + spans + smalls + vector + bytes);
+    size_t zeroed = sizeof(st_slot) + spans + smalls; // the rest is filled whole
+    st_slot *t = h5_malloc(zeroed + vector + bytes);
     if (!t) {
         return NULL;
     }
+    memset(t, 0, zeroed);
     t->text = (st_span *)(t + 1);
     t->small = (st_num *)(void *)((uint8_t *)t->text + spans);
     t->norm = (float)NAN;
@@ -74,12 +76,16 @@ static int check_vector(const st_schema *s, const st_value *v, st_error *err)
         return st_fail(err, ST_MISUSE, "dim is %lld, so embedding has %zu bytes; got %zu",
                        (long long)s->dim, want, v->n);
     }
-    for (size_t i = 0; i < (size_t)s->dim; i++) {
-        float x;
-        memcpy(&x, (const uint8_t *)v->p + i * sizeof x, sizeof x);
-        if (!isfinite(x)) {
+    return ST_OK;
+}
+
+/* A finite norm says that all values are; another can come of large ones. */
+static int check_finite(const st_schema *s, const st_slot *t, st_error *err)
+{
+    for (size_t i = 0; i < (size_t)s->dim && !isfinite(t->norm); i++) {
+        if (!isfinite(t->embedding[i])) {
             return st_fail(err, ST_MISUSE, "embedding[%zu] is %s; every value must be finite", i,
-                           isnan(x) ? "NaN" : "infinite");
+                           isnan(t->embedding[i]) ? "NaN" : "infinite");
         }
     }
     return ST_OK;
@@ -114,6 +120,11 @@ int st_slot_make(const st_schema *s, const st_row *row, double now, st_slot **ou
     if (t->embedding) {
         memcpy((void *)(uintptr_t)t->embedding, vec->p, vec->n);
         t->norm = vec_norm_f32(t->embedding, (size_t)s->dim);
+        int rc = check_finite(s, t, err);
+        if (rc != ST_OK) {
+            st_slot_free(t);
+            return rc;
+        }
     }
     for (int c = 0; c < s->ncol; c++) {
         if (s->small_of[c] >= 0) {
@@ -129,6 +140,7 @@ int st_slot_make(const st_schema *s, const st_row *row, double now, st_slot **ou
             if (v[c].n) {
                 memcpy(tail, v[c].p, v[c].n);
             }
+            tail[v[c].n] = 0;
             tail += v[c].n + 1;
         }
     }
@@ -218,6 +230,7 @@ static int walk_texts(const st_schema *s, const uint8_t *p, size_t n, size_t *po
             t->text[i].p = *tail;
             t->text[i].n = (size_t)len;
             memcpy(*tail, p + *pos, (size_t)len);
+            (*tail)[len] = 0;
             *tail += len + 1;
         }
         *pos += (size_t)len;

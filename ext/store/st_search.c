@@ -291,18 +291,22 @@ static int run_bm25(st_cursor *c, vec_bm25_args *a, vec_source *src, vec_hit **o
                     st_error *err)
 {
     const st_frozen *f = c->v->f;
-    const st_txn *t = &c->v->conn->txn;
+    st_txn *t = &c->v->conn->txn;
     vec_text *mine = NULL, *overlay = NULL;
     int rc = ST_OK;
     if (f->nprivate) {
         if (t->nslot != f->nprivate || f->version != t->version) {
             rc = index_slots(f->slot, f->nprivate, &mine, err);
+        } else {
+            rc = st_txn_index(t, err);
         }
         src[a->nsource++] = (vec_source){.text = mine ? mine : t->text, .offset = f->nbase};
     }
     if (f->noverlay && !rc) {
         if (f->gen->nslot != f->noverlay) {
             rc = index_slots(f->slot + f->nprivate, f->noverlay, &overlay, err);
+        } else {
+            rc = st_gen_index(f->gen, err);
         }
         src[a->nsource++] = (vec_source){.text = overlay ? overlay : f->gen->text,
                                          .offset = f->nbase + f->nprivate};

@@ -364,13 +364,15 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* Behind the committed length there may be whole transactions that end with a commit frame, where a
-** power loss took the newer header. Once an opening, and for a transaction in doubt. */
+/* Behind the committed length there may be whole transactions, where a power loss took the newer
+** header: those with a commit frame, and those that a further one followed. Once an opening, and
+** for a transaction in doubt. */
 static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
 {
     uint64_t size = 0, seq = h->last_seq, good_len = h->committed_len, good_seq = h->last_seq;
-    uint32_t good_sum = h->committed_sum;
-    int rc, prepared = 0;
+    uint64_t len = 0, prepare = 0;
+    uint32_t good_sum = h->committed_sum, sum = 0;
+    int rc;
     st_frame f;
     h5_error e = {0};
     if (s->log->size(s->log, &size, &e) != H5_OK) {
@@ -383,12 +385,14 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
                         .sum = h->committed_sum};
     while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
         seq = f.sequence;
-        if (f.type == ST_FRAME_COMMIT && prepared) {
-            good_len = lr.at;
-            good_seq = seq;
-            good_sum = lr.sum;
+        if (len && f.type != ST_FRAME_ABORT) {
+            good_len = f.type == ST_FRAME_COMMIT ? lr.at : len;
+            good_seq = f.type == ST_FRAME_COMMIT ? seq : prepare;
+            good_sum = f.type == ST_FRAME_COMMIT ? lr.sum : sum;
         }
-        prepared = f.type == ST_FRAME_PREPARE;
+        len = f.type == ST_FRAME_PREPARE ? lr.at : 0;
+        prepare = seq;
+        sum = lr.sum;
     }
     st_log_reader_end(&lr);
     if (rc < 0) {
@@ -406,37 +410,70 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-/* The files at the store's paths must still be those that are open: what was written to others
-** would be lost. */
-static int check_paths(st_store *s, st_error *err)
+enum { LOOK_LOG_MS = 1000 };
+static const int64_t settled_ns = 3000000000; /* coarser than any file system's clock */
+
+/* The file at the store's path is the one that was last found in order, and nobody has written to
+** it since. */
+static int as_last_seen(const st_store *s, const st_file_id *now)
+{
+    return s->seen_firm && now->dev == s->seen.dev && now->ino == s->seen.ino &&
+           now->size == s->seen.size && now->changed == s->seen.changed;
+}
+
+/* The log that is open must still be the one at its path: what is written to another would be lost.
+** Removed or replaced is seen at once, moved away within a second. */
+static int check_log(st_store *s, st_error *err)
 {
     st_file_id path, open;
-    st_log_header h;
-    int rc;
-    ST_TRY(st_header(s, &h, err));
-    pthread_mutex_lock(&s->lock);
-    rc = st_store_follow_path(s, &h, err);
-    pthread_mutex_unlock(&s->lock);
-    ST_TRY(rc);
-    if (s->log_fd >= 0 && st_id_of_fd(s->log_fd, &open) == ST_OK &&
-        (st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev || path.ino != open.ino)) {
+    int64_t now = st_now_ms();
+    int rc = st_id_of_fd(s->log_fd, &open);
+    if (!rc && open.links && now - s->looked_log < LOOK_LOG_MS) {
+        return ST_OK;
+    }
+    if (rc || st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev ||
+        path.ino != open.ino) {
         return st_fail(err, ST_IO,
                        "the log was replaced or removed while it was open; close the "
                        "store and open it anew");
     }
+    s->looked_log = now;
+    return ST_OK;
+}
+
+/* Looks at both files and mends what a death left. A file that nobody has written since the last
+** such look needs no more than a look at its name. */
+static int mend_files(st_store *s, st_log_header *h, st_error *err)
+{
+    static const uint8_t none[H5_SUPERBLOCK_BYTES];
+    st_file_id now;
+    int rc, there = st_id_of_path(s->path, &now);
+    ST_TRY(check_log(s, err));
+    if (there == 1 && s->checked && !h->next_ino && as_last_seen(s, &now) &&
+        memcmp(h->pending, none, sizeof none) == 0) {
+        return ST_OK;
+    }
+    pthread_mutex_lock(&s->lock);
+    rc = st_store_follow_path(s, h, err);
+    pthread_mutex_unlock(&s->lock);
+    ST_TRY(rc);
+    if (h->next_ino) {
+        ST_TRY(st_compact_mend(s, err));
+        ST_TRY(st_header(s, h, err));
+    }
+    there = st_id_of_path(s->path, &now);
+    ST_TRY(mend_flip(s, h, err));
+    // A change in the same tick of the file system's clock as this look would not be seen.
+    s->seen = now;
+    s->seen_firm = there == 1 && st_now_unix_ns() - now.changed > settled_ns;
     return ST_OK;
 }
 
 int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err)
 {
     st_log_header h;
-    ST_TRY(check_paths(s, err));
     ST_TRY(st_header(s, &h, err));
-    if (h.next_ino) {
-        ST_TRY(st_compact_mend(s, err));
-        ST_TRY(st_header(s, &h, err));
-    }
-    ST_TRY(mend_flip(s, &h, err));
+    ST_TRY(mend_files(s, &h, err));
     // A writer that died with its transaction prepared may have got as far as the commit frame.
     if (!s->checked || h.prepared_len > h.committed_len) {
         ST_TRY(take_committed_tail(s, &h, err));

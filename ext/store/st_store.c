@@ -605,7 +605,9 @@ static void last_flush(st_store *s)
         // log simply stays.
         if (st_log_load(s->page, &h, &e) == ST_OK && st_snapshot_mend(s, NULL, NULL, &e) == ST_OK) {
             uint64_t rows;
-            st_flush_locked(s, &rows, &e);
+            if (st_flush_locked(s, &rows, &e) == ST_OK) {
+                s->log->truncate(s->log, ST_LOG_PAGE, NULL); // idle, it is its header
+            }
         }
         st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
     }
@@ -639,6 +641,7 @@ void st_close(st_conn *c)
     pthread_mutex_unlock(&s->lock);
     h5_free(c->garbage);
     h5_free(c->garbage_small);
+    st_txn_free(c);
     h5_free(c);
     if (!s->conns) {
         last_flush(s);

@@ -44,6 +44,11 @@ typedef struct st_store {
     uint64_t seq;     /* newest committed sequence in gen */
     int doubt;        /* that header names a prepared transaction */
     int64_t looked;   /* st_now_ms of the last look at the file's size */
+    /* for the writer: the file as it was last found in order; firm: a later write would show in its
+    ** time; st_now_ms of the last look at the log's path */
+    st_file_id seen;
+    int seen_firm;
+    int64_t looked_log;
     int foreign;  /* the file's superblock is none the log knows: somebody else changed the file */
     int checked;  /* a writer has looked behind the committed length since the store was opened */
     int tail_cut; /* and has cut off what was there */
@@ -80,9 +85,9 @@ typedef struct st_config_change {
 
 typedef struct st_txn {
     int active;
+    st_log_header head; /* the log's, which is this writer's while it holds the lock */
     st_identity who;
     char host[256];
-    uint64_t floor;   /* sequences start above: what the host's state row already holds */
     uint64_t version; /* changes with every op and undo: the view's cache compares it */
     int64_t next_id;
 
@@ -100,7 +105,8 @@ typedef struct st_txn {
     st_map by_id;   /* id -> private slot or ST_ENTRY_GONE */
     st_map killed;  /* base and overlay refs that ended here -> 1 */
     st_map patched; /* ref -> 1 + newest patch */
-    vec_text *text; /* tokens of the private slots */
+    vec_text *text; /* tokens of the first ntext private slots; NULL before st_txn_index */
+    size_t ntext;
 
     /* where the frames go: behind what is committed, or behind what was prepared before and stays
     ** in doubt until this transaction is committed (held) */
@@ -108,6 +114,9 @@ typedef struct st_txn {
     uint32_t base_sum;
     int held;
 
+    st_logged *change; /* the frames of the last st_prepare: ref is the private slot or patch */
+    size_t nchange, cap_change;
+    int prepared_self;         /* and the transaction counts without a verdict */
     int prepared;              /* frames and prepare are in the log; the header says so */
     uint64_t prepared_version; /* txn.version they were written at */
     uint64_t prepared_len, prepared_seq;
@@ -129,6 +138,11 @@ typedef struct st_frozen {
 
 struct st_conn {
     st_conn *next; /* of the store */
+    /* what the host's state row with that uuid held when it was last asked: sequences start above
+    */
+    uint8_t floor_of[16];
+    uint64_t floor;
+    int floor_known;
     st_store *store;
     const st_host *host;
     int refs;
@@ -145,6 +159,7 @@ struct st_conn {
     st_num **garbage_small;
     size_t ngarbage_small, cap_garbage_small;
     st_frozen *frozen; /* of the last view */
+    st_buf frames;     /* the last transaction's, for their memory */
 };
 
 struct st_view {
@@ -212,9 +227,12 @@ int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st
                     st_error *err);
 
 /* st_txn.c */
+int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
 void st_writer_unlock(st_store *s, st_conn *c);
-void st_conn_sweep(st_conn *c); /* frees garbage no view shows */
+void st_txn_free(st_conn *c);        /* what a connection keeps for its next transaction */
+void st_conn_sweep(st_conn *c);      /* frees garbage no view shows */
+int st_conn_synchronous(st_conn *c); /* ST_SYNC_ */
 void st_conn_options(st_conn *c,
                      st_options *out); /* committed, and what this transaction changed */
 

@@ -127,15 +127,11 @@ static void push_kill(st_txn *t, int64_t id, uint64_t ref)
     t->version++;
 }
 
-/* Takes slot over. */
-static int push_put(st_txn *t, st_slot *slot, st_error *err)
+/* Takes slot over; there is room. */
+static void push_put(st_txn *t, st_slot *slot)
 {
     st_op *op = &t->op[t->nop];
     uint64_t n = t->nslot;
-    if (slot->ntokens) {
-        ST_TRY(st_from_vec(err, vec_text_add(t->text, n, slot->tokens, slot->ntokens),
-                           "content's tokens"));
-    }
     memset(op, 0, sizeof *op);
     op->kind = ST_OP_PUT;
     op->id = slot->id;
@@ -147,6 +143,20 @@ static int push_put(st_txn *t, st_slot *slot, st_error *err)
     t->nop++;
     st_map_set(&t->by_id, (uint64_t)slot->id, n, NULL);
     t->version++;
+}
+
+int st_txn_index(st_txn *t, st_error *err)
+{
+    if (!t->text) {
+        ST_TRY(st_from_vec(err, vec_text_new(&t->text), "the transaction's text"));
+    }
+    for (; t->ntext < t->nslot; t->ntext++) {
+        const st_slot *s = t->slot[t->ntext];
+        if (s->ntokens) {
+            ST_TRY(st_from_vec(err, vec_text_add(t->text, t->ntext, s->tokens, s->ntokens),
+                               "the transaction's text"));
+        }
+    }
     return ST_OK;
 }
 
@@ -185,18 +195,19 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
     int rc;
     ST_TRY(need_txn(c, err));
     ST_TRY(take_id(c, &row->values[ST_COL_ID], id, err));
-    rc = find(c, *id, &ref, err);
+    // An id of our own choice is above all that ever were.
+    rc = row->values[ST_COL_ID].type == ST_NULL ? 0 : find(c, *id, &ref, err);
     if (rc) {
         return rc < 0 ? rc : st_fail(err, ST_EXISTS, "id %lld is taken", (long long)*id);
     }
     ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
     slot->id = *id;
     rc = room(c, err);
-    rc = rc ? rc : push_put(&c->txn, slot, err);
     if (rc) {
         st_slot_free(slot);
         return rc;
     }
+    push_put(&c->txn, slot);
     saw_id(&c->txn, *id);
     return ST_OK;
 }
@@ -326,21 +337,17 @@ static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const 
                         const uint8_t *changed, st_error *err)
 {
     st_txn *t = &c->txn;
-    size_t before = t->nop;
     st_slot *slot = NULL;
     int rc;
     ST_TRY(merged_slot(c, ref, row, changed, &slot, err));
     slot->id = to;
     rc = room(c, err);
-    if (!rc) {
-        push_kill(t, id, ref);
-        rc = push_put(t, slot, err);
-    }
     if (rc) {
-        undo_to(t, before);
         st_slot_free(slot);
         return rc;
     }
+    push_kill(t, id, ref);
+    push_put(t, slot);
     saw_id(t, to);
     return ST_OK;
 }
@@ -444,6 +451,20 @@ void st_conn_options(st_conn *c, st_options *out)
     for (size_t i = 0; i < c->txn.nconfig; i++) {
         st_options_set(out, c->txn.config[i].name, c->txn.config[i].value, 1, NULL);
     }
+}
+
+int st_conn_synchronous(st_conn *c)
+{
+    st_options o;
+    int synchronous;
+    if (!c->txn.nconfig) {
+        pthread_mutex_lock(&c->store->lock);
+        synchronous = c->gen->options.synchronous;
+        pthread_mutex_unlock(&c->store->lock);
+        return synchronous;
+    }
+    st_conn_options(c, &o);
+    return o.synchronous;
 }
 
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err)

@@ -242,12 +242,13 @@ int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there 
 /* Is this id there, as this connection sees it inside its transaction? ST_OK or ST_NOTFOUND. */
 int st_exists(st_conn *c, int64_t id, st_error *err);
 
-/* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. *txid:
-** what the host must write into the state row of *owner (uuid of the row, from st_begin) within the
-** transaction that it is about to commit; 0 when there is nothing to write (no changes, no
-** transaction, a host without a file). May be called again, with more changes, when the host could
-** not commit. */
-int st_prepare(st_conn *c, int64_t *txid, uint8_t owner[16], st_error *err);
+/* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. spare:
+** the host is certain to have nothing to commit, so that the transaction needs no row of its; it
+** counts from now on unless st_rollback follows. *txid: what the host must write into the state row
+** of *owner (uuid of the row, from st_begin) within the transaction that it is about to commit; 0
+** when there is nothing to write (no changes, no transaction, spared, a host without a file). May
+** be called again, with more changes, when the host could not commit. */
+int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error *err);
 /* Phase two; cannot fail. Folds the log into the file when it has passed autoflush (a failure of
 ** that is only kept for st_stats). */
 void st_commit(st_conn *c);

@@ -249,7 +249,7 @@ int t_commit_rc(st_conn *c, t_host *h, st_error *err)
 {
     int64_t txid = 0;
     uint8_t owner[16];
-    int rc = st_prepare(c, &txid, owner, err);
+    int rc = st_prepare(c, 0, &txid, owner, err);
     if (rc) {
         st_rollback(c);
         h->own = -1;
@@ -329,7 +329,7 @@ int64_t t_prepare(st_conn *c, t_host *h)
     int64_t txid;
     uint8_t owner[16];
     st_error err = {0, ""};
-    t_ok(&err, st_prepare(c, &txid, owner, &err));
+    t_ok(&err, st_prepare(c, 0, &txid, owner, &err));
     if (txid) {
         assert_memory_equal(owner, h->db->uuid, 16);
         h->own = txid;

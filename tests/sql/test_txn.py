@@ -367,7 +367,9 @@ def test_the_state_row_follows_the_store(con):
 
     first = txid()
     assert first == "0" * 16
+    con.execute("BEGIN")
     put(con, "1")
+    con.execute("COMMIT")
     second = txid()
     con.execute("BEGIN")
     put(con, "2")
@@ -375,7 +377,9 @@ def test_the_state_row_follows_the_store(con):
     assert second > first and txid() == second
     con.execute("SELECT * FROM memory").fetchall()
     assert txid() == second
+    con.execute("BEGIN")
     put(con, "3")
+    con.execute("COMMIT")
     assert txid() > second
 
 

@@ -250,7 +250,7 @@ static int go_prepare(run *r, st_error *err)
 {
     int64_t txid;
     uint8_t owner[16];
-    int rc = st_prepare(r->c, &txid, owner, err);
+    int rc = st_prepare(r->c, 0, &txid, owner, err);
     if (!rc)
         r->h.own = txid;
     return rc;

@@ -110,7 +110,7 @@ static int work(world *w, const command *k, reply *out)
     if (!rc && k->finish != FLUSH && k->del != NO_ROW)
         rc = st_delete(c, k->del, &err);
     if (!rc && k->finish > DIE_BEFORE)
-        rc = st_prepare(c, &out->txid, owner, &err);
+        rc = st_prepare(c, 0, &out->txid, owner, &err);
     if (!rc && k->finish == DIE_AFTER) {
         st_commit(c);
     } else if (!rc && k->finish == COMMIT) {

@@ -113,7 +113,7 @@ static int transaction(st_conn *c, t_rng *r, int *there, st_error *err)
                        : drop_pair(c, k, err);
         after[k] = !after[k] || what;
     }
-    rc = rc ? rc : st_prepare(c, &txid, owner, err);
+    rc = rc ? rc : st_prepare(c, 0, &txid, owner, err);
     if (rc || t_rng_below(r, 8) == 0) {
         st_rollback(c);
         return rc;

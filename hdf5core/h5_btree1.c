@@ -18,13 +18,12 @@
 #include "h5_btree2.h"
 #include "h5_cidx.h"
 
-enum { NODE_HEAD = 24 };
-
 /* One leaf entry: its key at p, then its child. */
 static int add_chunk(h5_cidx *ix, const uint8_t *p, size_t key, h5_error *err)
 {
     uint64_t at[H5_RANK_MAX];
-    h5_chunk chunk = {.addr = h5_get64(p + key), .size = h5_get32(p), .mask = h5_get32(p + 4)};
+    h5_chunk chunk = {
+        .addr = h5_addr_at(p + key, ix->f), .size = h5_get32(p), .mask = h5_get32(p + 4)};
     for (int i = 0; i < ix->grid.rank; i++) {
         uint64_t from = h5_get64(p + 8 + 8 * i);
         if (from % ix->o->info.chunk[i] != 0)
@@ -38,12 +37,12 @@ static int add_chunk(h5_cidx *ix, const uint8_t *p, size_t key, h5_error *err)
 /* left: bytes of nodes that may still be read. level -1: any. */
 static int add_tree(h5_cidx *ix, uint64_t addr, int level, uint64_t *left, h5_error *err)
 {
-    uint8_t head[NODE_HEAD], *p;
-    size_t key = 8 + 8 * ((size_t)ix->grid.rank + 1);
+    uint8_t head[8], *p;
+    size_t key = 8 + 8 * ((size_t)ix->grid.rank + 1), width = ix->f->offsets, begin = 8 + 2 * width;
     H5_TRY(h5_file_read(ix->f, addr, head, sizeof head, "version 1 B-tree", err));
     h5_cur c = h5_cur_on(head, sizeof head);
     int sig = h5_cur_sig(&c, "TREE"), type = h5_cur_u8(&c), have = h5_cur_u8(&c);
-    uint64_t n = h5_cur_u16(&c), bytes = NODE_HEAD + n * (key + 8);
+    uint64_t n = h5_cur_u16(&c), bytes = begin + n * (key + width);
     if (!sig || type != 1 || (level >= 0 && have != level))
         return h5_fail(err, H5_FORMAT, addr, "version 1 B-tree: node of type %d, level %d", type,
                        have);
@@ -57,8 +56,8 @@ static int add_tree(h5_cidx *ix, uint64_t addr, int level, uint64_t *left, h5_er
     H5_TRY(h5_file_load(ix->f, addr, bytes, "version 1 B-tree", &p, err));
     int rc = H5_OK;
     for (uint64_t i = 0; rc == H5_OK && i < n; i++) {
-        const uint8_t *at = p + NODE_HEAD + i * (key + 8);
-        rc = have > 0 ? add_tree(ix, h5_get64(at + key), have - 1, left, err)
+        const uint8_t *at = p + begin + i * (key + width);
+        rc = have > 0 ? add_tree(ix, h5_addr_at(at + key, ix->f), have - 1, left, err)
                       : add_chunk(ix, at, key, err);
     }
     h5_free(p);
@@ -82,7 +81,7 @@ static int add_record(void *ctx, const uint8_t *record, h5_error *err)
     const h5_cidx *ix = r->ix;
     unsigned width = h5_cidx_size_width(ix->o);
     int filtered = ix->o->info.pipeline.n > 0;
-    size_t want = 8 + (filtered ? width + 4 : 0) + 8 * (size_t)ix->grid.rank;
+    size_t want = ix->f->offsets + (filtered ? width + 4 : 0) + 8 * (size_t)ix->grid.rank;
     uint64_t at[H5_RANK_MAX];
     h5_chunk c = {.size = ix->o->info.size};
     if (r->info.type != (filtered ? 11u : 10u) || r->info.record_bytes != want)
@@ -90,7 +89,7 @@ static int add_record(void *ctx, const uint8_t *record, h5_error *err)
                        "chunk index: version 2 B-tree of type %u, %u bytes", r->info.type,
                        r->info.record_bytes);
     h5_cur cur = h5_cur_on(record, want);
-    c.addr = h5_cur_u64(&cur);
+    c.addr = h5_cur_addr(&cur, ix->f);
     if (filtered) {
         c.size = h5_cur_uint(&cur, width);
         c.mask = h5_cur_u32(&cur);

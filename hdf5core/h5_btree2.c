@@ -20,7 +20,7 @@
 #include "h5_btree2.h"
 #include "h5_sum.h"
 
-enum { HEADER_BYTES = 38, NODE_HEAD = 6, NODE_FIXED = 10 };
+enum { NODE_HEAD = 6, NODE_FIXED = 10 };
 
 typedef struct walk {
     h5_file *f;
@@ -45,7 +45,7 @@ static unsigned width_of(uint64_t v)
 /* What the widths in the nodes follow from. */
 static int settle(walk *w, unsigned depth, h5_error *err)
 {
-    uint64_t size = w->info->record_bytes, all;
+    uint64_t size = w->info->record_bytes, all, offsets = w->f->offsets;
     if (size == 0 || w->node_bytes < NODE_FIXED + size)
         return h5_fail(err, H5_FORMAT, w->info->addr,
                        "version 2 B-tree: records of %" PRIu64 " bytes in nodes of %u", size,
@@ -53,7 +53,7 @@ static int settle(walk *w, unsigned depth, h5_error *err)
     all = w->most[0] = (w->node_bytes - NODE_FIXED) / size;
     w->width = width_of(w->most[0]);
     for (unsigned d = 1; d <= depth; d++) {
-        uint64_t pointer = 8 + w->width + w->under[d - 1]; // under a leaf: 0 bytes
+        uint64_t pointer = offsets + w->width + w->under[d - 1]; // under a leaf: 0 bytes
         if (w->node_bytes < NODE_FIXED + pointer)
             return h5_fail(err, H5_FORMAT, w->info->addr, "version 2 B-tree: nodes of %u bytes",
                            (unsigned)w->node_bytes);
@@ -67,7 +67,7 @@ static int settle(walk *w, unsigned depth, h5_error *err)
 
 static int load(walk *w, uint64_t addr, unsigned depth, uint64_t n, uint8_t **out, h5_error *err)
 {
-    uint64_t pointer = depth ? 8 + w->width + w->under[depth - 1] : 0;
+    uint64_t pointer = depth ? w->f->offsets + w->width + w->under[depth - 1] : 0;
     *out = NULL;
     if (n > w->most[depth])
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: %" PRIu64 " records in a node", n);
@@ -94,11 +94,11 @@ static int walk_node(walk *w, uint64_t addr, unsigned depth, uint64_t n, h5_erro
     size_t size = w->info->record_bytes;
     H5_TRY(load(w, addr, depth, n, &p, err));
     int rc = H5_OK;
-    size_t pointer = depth ? 8 + w->width + w->under[depth - 1] : 0;
+    size_t pointer = depth ? w->f->offsets + w->width + w->under[depth - 1] : 0;
     h5_cur c = h5_cur_on(p + NODE_HEAD + n * size, depth ? (size_t)(n + 1) * pointer : 0);
     for (uint64_t i = 0; rc == H5_OK && i <= n; i++) {
         if (depth) {
-            uint64_t child = h5_cur_u64(&c), have = h5_cur_uint(&c, w->width);
+            uint64_t child = h5_cur_addr(&c, w->f), have = h5_cur_uint(&c, w->width);
             if (depth > 1)
                 h5_cur_uint(&c, w->under[depth - 1]);
             rc = walk_node(w, child, depth - 1, have, err);
@@ -114,22 +114,23 @@ int h5_btree2_each(h5_file *f, uint64_t addr, h5_btree2 *info,
                    int (*each)(void *ctx, const uint8_t *record, h5_error *err), void *ctx,
                    h5_error *err)
 {
-    uint8_t head[HEADER_BYTES];
+    uint8_t head[38];
+    size_t bytes = 22 + f->offsets + f->lengths;
     walk w = {.f = f, .info = info, .left = f->most, .each = each, .ctx = ctx};
     info->addr = addr;
-    H5_TRY(h5_file_read(f, addr, head, sizeof head, "version 2 B-tree", err));
-    h5_cur c = h5_cur_on(head, sizeof head);
+    H5_TRY(h5_file_read(f, addr, head, bytes, "version 2 B-tree", err));
+    h5_cur c = h5_cur_on(head, bytes);
     int sig = h5_cur_sig(&c, "BTHD");
     if (!sig)
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: no signature");
-    H5_TRY(h5_sum_check(head, sizeof head, "version 2 B-tree", addr, err));
+    H5_TRY(h5_sum_check(head, bytes, "version 2 B-tree", addr, err));
     unsigned version = h5_cur_u8(&c);
     info->type = h5_cur_u8(&c);
     w.node_bytes = h5_cur_u32(&c);
     info->record_bytes = h5_cur_u16(&c);
     unsigned depth = h5_cur_u16(&c);
     h5_cur_u16(&c);
-    uint64_t root = h5_cur_u64(&c), n = h5_cur_u16(&c);
+    uint64_t root = h5_cur_addr(&c, f), n = h5_cur_u16(&c);
     if (version != 0)
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: version %u", version);
     if (depth > H5_BTREE_DEPTH_MAX)

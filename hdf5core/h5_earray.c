@@ -34,7 +34,7 @@
 #include "h5_cidx.h"
 #include "h5_sum.h"
 
-enum { HEADER_BYTES = 72, BLOCK_HEAD = 14 };
+enum { HEADER_MOST = 72 };
 
 typedef struct earray {
     h5_cidx *ix;
@@ -42,6 +42,7 @@ typedef struct earray {
     int filtered;
     unsigned width; /* of a stored size */
     unsigned element, bits, offset_bytes, page_bits;
+    size_t block_head;               /* bytes of a block before what is its own */
     uint64_t first, least, pointers; /* of the header, in this order after the bits */
     uint64_t next;                   /* number of the next element */
     uint64_t end;                    /* elements that the current size needs */
@@ -80,12 +81,14 @@ static int settle_grid(earray *a, h5_error *err)
 
 static int parse_header(earray *a, uint64_t *index, h5_error *err)
 {
-    uint8_t p[HEADER_BYTES];
-    H5_TRY(h5_file_read(a->ix->f, a->addr, p, sizeof p, "extensible array", err));
-    h5_cur c = h5_cur_on(p, sizeof p);
+    const h5_file *f = a->ix->f;
+    uint8_t p[HEADER_MOST];
+    size_t bytes = 16 + 6 * (size_t)f->lengths + f->offsets;
+    H5_TRY(h5_file_read(a->ix->f, a->addr, p, bytes, "extensible array", err));
+    h5_cur c = h5_cur_on(p, bytes);
     if (!h5_cur_sig(&c, "EAHD"))
         return h5_fail(err, H5_FORMAT, a->addr, "extensible array: no signature");
-    H5_TRY(h5_sum_check(p, sizeof p, "extensible array", a->addr, err));
+    H5_TRY(h5_sum_check(p, bytes, "extensible array", a->addr, err));
     unsigned version = h5_cur_u8(&c), client = h5_cur_u8(&c);
     a->element = h5_cur_u8(&c);
     a->bits = h5_cur_u8(&c);
@@ -93,9 +96,10 @@ static int parse_header(earray *a, uint64_t *index, h5_error *err)
     a->least = h5_cur_u8(&c);
     a->pointers = h5_cur_u8(&c);
     a->page_bits = h5_cur_u8(&c);
-    h5_cur_take(&c, 48);
-    *index = h5_cur_u64(&c);
-    unsigned want = a->filtered ? 8 + a->width + 4 : 8;
+    h5_cur_take(&c, 6 * (size_t)f->lengths);
+    *index = h5_cur_addr(&c, f);
+    unsigned want = f->offsets + (a->filtered ? a->width + 4 : 0);
+    a->block_head = 6 + f->offsets;
     if (version != 0 || client != (unsigned)a->filtered || a->element != want)
         return h5_fail(err, H5_FORMAT, a->addr,
                        "extensible array: version %u, client %u, elements of %u bytes", version,
@@ -115,7 +119,7 @@ static int add_elements(earray *a, const uint8_t *p, uint64_t n, h5_error *err)
     for (uint64_t i = 0; i < n && a->next < a->end; i++, a->next++) {
         uint64_t at[H5_RANK_MAX], rest = a->next;
         h5_cur c = h5_cur_on(p + i * a->element, a->element);
-        h5_chunk chunk = {.addr = h5_cur_u64(&c), .size = a->ix->o->info.size};
+        h5_chunk chunk = {.addr = h5_cur_addr(&c, a->ix->f), .size = a->ix->o->info.size};
         if (chunk.addr == H5_UNDEF)
             continue;
         if (a->filtered) {
@@ -147,7 +151,7 @@ static int load(earray *a, uint64_t addr, uint64_t n, const char *sig, uint8_t *
     h5_cur c = h5_cur_on(*out, (size_t)n);
     if (rc == H5_OK && sig &&
         (!h5_cur_sig(&c, sig) || h5_cur_u8(&c) != 0 || h5_cur_u8(&c) != (unsigned)a->filtered ||
-         h5_cur_u64(&c) != a->addr))
+         h5_cur_addr(&c, a->ix->f) != a->addr))
         rc = h5_fail(err, H5_FORMAT, addr, "extensible array: no %s block at %" PRIu64, sig, addr);
     if (rc != H5_OK) {
         h5_free(*out);
@@ -166,7 +170,7 @@ static void skip(earray *a, uint64_t n)
 static int data_block(earray *a, uint64_t addr, uint64_t n, const uint8_t *pages, h5_error *err)
 {
     uint8_t *p;
-    uint64_t head = BLOCK_HEAD + a->offset_bytes, page = 1ull << a->page_bits;
+    uint64_t head = a->block_head + a->offset_bytes, page = 1ull << a->page_bits;
     if (a->next >= a->end)
         return H5_OK;
     if (addr == H5_UNDEF) {
@@ -202,19 +206,21 @@ static int super_block(earray *a, uint64_t addr, unsigned u, h5_error *err)
 {
     uint64_t blocks = 1ull << u / 2, n = a->least << (u + 1) / 2, page = 1ull << a->page_bits;
     uint64_t row = n > page ? h5_div_up(n / page, 8) : 0;
-    uint64_t head = BLOCK_HEAD + a->offset_bytes;
+    uint64_t head = a->block_head + a->offset_bytes;
+    uint64_t width = a->ix->f->offsets;
     uint8_t *p;
     if (addr == H5_UNDEF) {
         skip(a, blocks * n);
         return H5_OK;
     }
-    if (blocks > a->left / 8 || row > a->left / blocks)
+    if (blocks > a->left / width || row > a->left / blocks)
         return h5_fail(err, H5_FORMAT, addr, "extensible array: %" PRIu64 " data blocks", blocks);
-    H5_TRY(load(a, addr, head + blocks * (row + 8) + 4, "EASB", &p, err));
+    H5_TRY(load(a, addr, head + blocks * (row + width) + 4, "EASB", &p, err));
     int rc = H5_OK;
     const uint8_t *to = p + head + blocks * row;
     for (uint64_t i = 0; rc == H5_OK && i < blocks && a->next < a->end; i++)
-        rc = data_block(a, h5_get64(to + 8 * i), n, row ? p + head + i * row : NULL, err);
+        rc = data_block(a, h5_addr_at(to + width * i, a->ix->f), n, row ? p + head + i * row : NULL,
+                        err);
     h5_free(p);
     return rc;
 }
@@ -226,7 +232,7 @@ int h5_earray_open(h5_cidx *ix, h5_error *err)
                 .filtered = ix->o->info.pipeline.n > 0,
                 .width = h5_cidx_size_width(ix->o),
                 .left = ix->f->most};
-    uint64_t index = H5_UNDEF;
+    uint64_t index = H5_UNDEF, width = ix->f->offsets;
     uint8_t *p;
     H5_TRY(parse_header(&a, &index, err));
     H5_TRY(settle_grid(&a, err));
@@ -235,16 +241,16 @@ int h5_earray_open(h5_cidx *ix, h5_error *err)
     unsigned supers = 1 + a.bits - log2_of(a.least), direct = 2 * log2_of(a.pointers);
     uint64_t blocks = 2 * (a.pointers - 1);
     unsigned named = supers > direct ? supers - direct : 0;
-    H5_TRY(load(&a, index, BLOCK_HEAD + a.first * a.element + 8 * (blocks + named) + 4, "EAIB", &p,
-                err));
-    const uint8_t *at = p + BLOCK_HEAD + a.first * a.element;
-    int rc = add_elements(&a, p + BLOCK_HEAD, a.first, err);
+    H5_TRY(load(&a, index, a.block_head + a.first * a.element + width * (blocks + named) + 4,
+                "EAIB", &p, err));
+    const uint8_t *at = p + a.block_head + a.first * a.element;
+    int rc = add_elements(&a, p + a.block_head, a.first, err);
     for (unsigned u = 0; rc == H5_OK && u < supers && u < direct && a.next < a.end; u++)
-        for (uint64_t i = 0; rc == H5_OK && i < 1ull << u / 2; i++, at += 8)
-            rc = data_block(&a, h5_get64(at), a.least << (u + 1) / 2, NULL, err);
-    at = p + BLOCK_HEAD + a.first * a.element + 8 * blocks;
-    for (unsigned u = direct; rc == H5_OK && u < supers && a.next < a.end; u++, at += 8)
-        rc = super_block(&a, h5_get64(at), u, err);
+        for (uint64_t i = 0; rc == H5_OK && i < 1ull << u / 2; i++, at += width)
+            rc = data_block(&a, h5_addr_at(at, ix->f), a.least << (u + 1) / 2, NULL, err);
+    at = p + a.block_head + a.first * a.element + width * blocks;
+    for (unsigned u = direct; rc == H5_OK && u < supers && a.next < a.end; u++, at += width)
+        rc = super_block(&a, h5_addr_at(at, ix->f), u, err);
     h5_free(p);
     return rc;
 }

@@ -28,7 +28,7 @@
 #include "h5_farray.h"
 #include "h5_sum.h"
 
-enum { HEADER_BYTES = 28, PREFIX_BYTES = 14, SUM_BYTES = 4 };
+enum { HEADER_BYTES = 28, SUM_BYTES = 4 };
 
 /* Bytes of a stored chunk size in a filtered entry. */
 static unsigned size_width(uint64_t chunk_bytes)
@@ -47,23 +47,35 @@ static unsigned entry_width(int filtered, unsigned size_bytes)
 
 /* ------------------------------------------------------------------------------------- reading */
 
+static size_t header_bytes(const h5_file *f)
+{
+    return 12 + f->lengths + f->offsets;
+}
+
+static size_t prefix_bytes(const h5_file *f)
+{
+    return 6 + f->offsets;
+}
+
 static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
 {
     uint64_t addr = ix->o->info.addr;
-    h5_cur c = h5_cur_on(p, HEADER_BYTES);
+    const h5_file *f = ix->f;
+    size_t bytes = header_bytes(f);
+    h5_cur c = h5_cur_on(p, bytes);
     if (!h5_cur_sig(&c, "FAHD"))
         return h5_fail(err, H5_FORMAT, addr, "fixed array: no signature at %" PRIu64, addr);
-    H5_TRY(h5_sum_check(p, HEADER_BYTES, "fixed array", addr, err));
+    H5_TRY(h5_sum_check(p, bytes, "fixed array", addr, err));
     unsigned version = h5_cur_u8(&c), client = h5_cur_u8(&c);
     ix->entry_bytes = h5_cur_u8(&c);
     ix->page_bits = h5_cur_u8(&c);
-    uint64_t entries = h5_cur_u64(&c);
-    ix->block = h5_cur_u64(&c);
+    uint64_t entries = h5_cur_length(&c, f);
+    ix->block = h5_cur_addr(&c, f);
     ix->filtered = ix->o->info.pipeline.n > 0;
     if (version != 0 || client != (unsigned)ix->filtered)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: version %u, client %u", version, client);
     unsigned width = ix->o->layout.wide_sizes ? 8 : size_width(ix->o->info.size);
-    if (ix->entry_bytes != entry_width(ix->filtered, width))
+    if (ix->entry_bytes != f->offsets + (ix->filtered ? width + 4 : 0))
         return h5_fail(err, H5_FORMAT, addr, "fixed array: entries of %u bytes", ix->entry_bytes);
     if (ix->page_bits == 0 || ix->page_bits > H5_FARRAY_PAGE_BITS_MAX)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: %u page bits", ix->page_bits);
@@ -77,12 +89,12 @@ static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
 /* Signature, version, client and header address of the block. */
 static int check_prefix(h5_cidx *ix, const uint8_t *p, h5_error *err)
 {
-    h5_cur c = h5_cur_on(p, PREFIX_BYTES);
+    h5_cur c = h5_cur_on(p, prefix_bytes(ix->f));
     if (!h5_cur_sig(&c, "FADB"))
         return h5_fail(err, H5_FORMAT, ix->block, "fixed array block: no signature at %" PRIu64,
                        ix->block);
     unsigned version = h5_cur_u8(&c), client = h5_cur_u8(&c);
-    uint64_t header = h5_cur_u64(&c);
+    uint64_t header = h5_cur_addr(&c, ix->f);
     if (version != 0 || client != (unsigned)ix->filtered || header != ix->o->info.addr)
         return h5_fail(err, H5_FORMAT, ix->block,
                        "fixed array block: version %u, client %u, header at %" PRIu64, version,
@@ -93,7 +105,8 @@ static int check_prefix(h5_cidx *ix, const uint8_t *p, h5_error *err)
 /* Not paged: the whole block. Its entries become the one page. */
 static int load_block(h5_cidx *ix, h5_error *err)
 {
-    uint64_t n = ix->grid.slots * ix->entry_bytes, whole = PREFIX_BYTES + n + SUM_BYTES;
+    uint64_t n = ix->grid.slots * ix->entry_bytes, head = prefix_bytes(ix->f),
+             whole = head + n + SUM_BYTES;
     uint8_t *p;
     H5_TRY(h5_file_load(ix->f, ix->block, whole, "fixed array block", &p, err));
     int rc = check_prefix(ix, p, err);
@@ -103,7 +116,7 @@ static int load_block(h5_cidx *ix, h5_error *err)
         h5_free(p);
         return rc;
     }
-    memmove(p, p + PREFIX_BYTES, (size_t)n);
+    memmove(p, p + head, (size_t)n);
     ix->page = p;
     ix->page_no = 0;
     return H5_OK;
@@ -112,7 +125,7 @@ static int load_block(h5_cidx *ix, h5_error *err)
 /* Paged: prefix and bitmap. The pages themselves are read when they are needed. */
 static int load_bitmap(h5_cidx *ix, uint64_t pages, h5_error *err)
 {
-    uint64_t n = h5_div_up(pages, 8), whole = PREFIX_BYTES + n + SUM_BYTES;
+    uint64_t n = h5_div_up(pages, 8), head = prefix_bytes(ix->f), whole = head + n + SUM_BYTES;
     uint8_t *p;
     H5_TRY(h5_file_load(ix->f, ix->block, whole, "fixed array block", &p, err));
     int rc = check_prefix(ix, p, err);
@@ -122,7 +135,7 @@ static int load_bitmap(h5_cidx *ix, uint64_t pages, h5_error *err)
         h5_free(p);
         return rc;
     }
-    memmove(p, p + PREFIX_BYTES, (size_t)n);
+    memmove(p, p + head, (size_t)n);
     ix->bitmap = p;
     ix->block_bytes = whole;
     return H5_OK;
@@ -132,7 +145,7 @@ int h5_farray_open(h5_cidx *ix, h5_error *err)
 {
     uint8_t head[HEADER_BYTES];
     uint64_t bytes, pages;
-    H5_TRY(h5_file_read(ix->f, ix->o->info.addr, head, sizeof head, "fixed array", err));
+    H5_TRY(h5_file_read(ix->f, ix->o->info.addr, head, header_bytes(ix->f), "fixed array", err));
     H5_TRY(parse_header(ix, head, err));
     if (ix->block == H5_UNDEF)
         return H5_OK;
@@ -185,10 +198,10 @@ int h5_farray_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
     }
     const uint8_t *p = ix->page + slot * ix->entry_bytes;
     h5_cur c = h5_cur_on(p, ix->entry_bytes);
-    out->addr = h5_cur_u64(&c);
+    out->addr = h5_cur_addr(&c, ix->f);
     out->size = ix->o->info.size;
     if (ix->filtered) {
-        out->size = h5_cur_uint(&c, ix->entry_bytes - 12);
+        out->size = h5_cur_uint(&c, ix->entry_bytes - ix->f->offsets - 4);
         out->mask = h5_cur_u32(&c);
     }
     return H5_OK;

@@ -20,7 +20,11 @@
  *   id:       0  bits 4-5: 0 managed: place | length; 1 huge: direct address 8 | bytes 8 where that
  *             fits into an id, else a number in the B-tree; 2 tiny: length - 1 in the low bits
  *
- * ERRORS   H5_FORMAT; H5_UNSUPPORTED huge objects through filters
+ *   huge:     a record of the B-tree: address 8 | bytes 8 | filtered: mask 4, bytes decoded 8 |
+ *             number 8
+ *   Numbers of 8 are as wide as the offsets or lengths of the file.
+ *
+ * ERRORS   H5_FORMAT; H5_LIMIT H5_DECODE_BYTES_MAX
  * TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
@@ -33,7 +37,7 @@
 #include "h5_msg.h"
 #include "h5_sum.h"
 
-enum { HEAD_BYTES = 146, BLOCK_HEAD = 13, FLAG_SUMS = 2, HUGE_PLAIN = 1 };
+enum { HEAD_MOST = 146, FLAG_SUMS = 2, HUGE_PLAIN = 1, HUGE_FILTERED = 2 };
 
 static unsigned bits_of(uint64_t v)
 {
@@ -62,15 +66,15 @@ static int parse_fixed(h5_fheap *h, h5_cur *c, unsigned *filter_bytes, h5_error 
     *filter_bytes = h5_cur_u16(c);
     h->flags = h5_cur_u8(c);
     h->max_managed = h5_cur_u32(c);
-    h5_cur_u64(c);
-    h->huge_index = h5_cur_u64(c);
-    h5_cur_take(c, 10 * 8);
+    h5_cur_length(c, h->f);
+    h->huge_index = h5_cur_addr(c, h->f);
+    h5_cur_take(c, 9 * (size_t)h->f->lengths + h->f->offsets);
     h->width = h5_cur_u16(c);
-    h->start = h5_cur_u64(c);
-    h->max_direct = h5_cur_u64(c);
+    h->start = h5_cur_length(c, h->f);
+    h->max_direct = h5_cur_length(c, h->f);
     unsigned space_bits = h5_cur_u16(c);
     h5_cur_u16(c);
-    h->root = h5_cur_u64(c);
+    h->root = h5_cur_addr(c, h->f);
     h->rows = h5_cur_u16(c);
     if (version != 0 || h->width == 0 || !power_of_two(h->width) || !power_of_two(h->start) ||
         !power_of_two(h->max_direct) || h->start > h->max_direct || h->max_direct > UINT32_MAX ||
@@ -93,7 +97,7 @@ static int parse_filters(h5_fheap *h, h5_cur *c, unsigned n, h5_error *err)
     h5_object *o = h5_calloc(1, sizeof *o);
     if (!o)
         return h5_fail_nomem(err, "a fractal heap");
-    h->root_bytes = h5_cur_u64(c);
+    h->root_bytes = h5_cur_length(c, h->f);
     h->root_mask = h5_cur_u32(c);
     h5_msg m = {.id = H5_MSG_FILTERS, .size = n, .body = c->p, .addr = h->addr};
     int rc = h5_cur_take(c, n) ? h5_msg_filters_decode(o, &m, err)
@@ -111,16 +115,18 @@ static int parse_filters(h5_fheap *h, h5_cur *c, unsigned n, h5_error *err)
 
 int h5_fheap_open(h5_fheap *h, h5_file *f, uint64_t addr, h5_error *err)
 {
-    uint8_t first[HEAD_BYTES], *p;
+    uint8_t first[HEAD_MOST], *p;
+    size_t fixed = 26 + 12 * (size_t)f->lengths + 3 * (size_t)f->offsets;
     unsigned filters;
     memset(h, 0, sizeof *h);
     h->f = f;
     h->addr = addr;
-    H5_TRY(h5_file_read(f, addr, first, sizeof first, "fractal heap", err));
+    h->block_head = 5 + f->offsets;
+    H5_TRY(h5_file_read(f, addr, first, fixed, "fractal heap", err));
     if (memcmp(first, "FRHP", 4) != 0)
         return h5_fail(err, H5_FORMAT, addr, "fractal heap: no signature at %" PRIu64, addr);
     filters = h5_get16(first + 7);
-    size_t n = HEAD_BYTES + (filters ? 12 + filters : 0);
+    size_t n = fixed + (filters ? f->lengths + 4u + filters : 0);
     H5_TRY(h5_file_load(f, addr, n, "fractal heap", &p, err));
     h5_cur c = h5_cur_on(p, n - 4);
     int rc = h5_sum_check(p, n, "fractal heap", addr, err);
@@ -146,11 +152,17 @@ static uint64_t row_bytes(const h5_fheap *h, unsigned row)
     return row < 2 ? h->start : h->start << (row - 1);
 }
 
+/* Bytes of what an indirect block says of a direct one. */
+static unsigned entry_bytes(const h5_fheap *h)
+{
+    return h->f->offsets + (h->pipeline.n ? h->f->lengths + 4 : 0);
+}
+
 static int check_block(const h5_fheap *h, const uint8_t *p, const char *sig, uint64_t addr,
                        uint64_t place, h5_error *err)
 {
-    h5_cur c = h5_cur_on(p, BLOCK_HEAD + h->offset_bytes);
-    int good = h5_cur_sig(&c, sig) && h5_cur_u8(&c) == 0 && h5_cur_u64(&c) == h->addr &&
+    h5_cur c = h5_cur_on(p, h->block_head + h->offset_bytes);
+    int good = h5_cur_sig(&c, sig) && h5_cur_u8(&c) == 0 && h5_cur_addr(&c, h->f) == h->addr &&
                h5_cur_uint(&c, h->offset_bytes) == place;
     return good ? H5_OK
                 : h5_fail(err, H5_FORMAT, addr, "fractal heap: no %s block at %" PRIu64, sig, addr);
@@ -162,8 +174,8 @@ static int load_indirect(h5_fheap *h, int level, uint64_t addr, unsigned rows, u
 {
     h5_fheap_block *b = &h->indirect[level];
     uint64_t direct = rows < h->direct_rows ? rows : h->direct_rows;
-    uint64_t n = BLOCK_HEAD + h->offset_bytes + direct * h->width * (h->pipeline.n ? 20u : 8u) +
-                 (rows - direct) * h->width * 8u + 4;
+    uint64_t n = h->block_head + h->offset_bytes + direct * h->width * entry_bytes(h) +
+                 (rows - direct) * h->width * h->f->offsets + 4;
     if (b->p && b->addr == addr && b->bytes == n)
         return H5_OK;
     h5_free(b->p);
@@ -205,14 +217,14 @@ static int load_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stor
         return H5_OK;
     h5_free(b->p);
     b->p = NULL;
-    if (bytes < BLOCK_HEAD + h->offset_bytes + 4u)
+    if (bytes < h->block_head + h->offset_bytes + 4u)
         return h5_fail(err, H5_FORMAT, addr, "fractal heap: block of %" PRIu64 " bytes", bytes);
     H5_TRY(h5_file_load(h->f, addr, stored, "fractal heap block", &b->p, err));
     b->addr = addr;
     b->bytes = bytes;
     int rc = h->pipeline.n ? decode(h, &b->p, stored, mask, bytes, err) : H5_OK;
     if (rc == H5_OK && h->flags & FLAG_SUMS) {
-        uint8_t *at = b->p + BLOCK_HEAD + h->offset_bytes;
+        uint8_t *at = b->p + h->block_head + h->offset_bytes;
         uint32_t want = h5_get32(at);
         h5_set32(at, 0);
         if (h5_lookup3(b->p, (size_t)bytes, 0) != want)
@@ -245,17 +257,19 @@ static int find_direct(h5_fheap *h, uint64_t at, uint64_t *start, h5_error *err)
             break;
         uint64_t col = (in - before) / row_bytes(h, row), size = row_bytes(h, row);
         uint64_t direct = rows < h->direct_rows ? rows : h->direct_rows;
-        unsigned entry = h->pipeline.n ? 20 : 8;
-        uint64_t off = row < direct
-                           ? (row * h->width + col) * entry
-                           : direct * h->width * entry + ((row - direct) * h->width + col) * 8;
-        const uint8_t *p = h->indirect[level].p + BLOCK_HEAD + h->offset_bytes + off;
-        addr = h5_get64(p);
+        unsigned entry = entry_bytes(h);
+        uint64_t off = row < direct ? (row * h->width + col) * entry
+                                    : direct * h->width * entry +
+                                          ((row - direct) * h->width + col) * h->f->offsets;
+        const uint8_t *p = h->indirect[level].p + h->block_head + h->offset_bytes + off;
+        h5_cur c = h5_cur_on(p, entry);
+        addr = h5_cur_addr(&c, h->f);
         place += before + col * size;
         if (row < direct) {
             *start = place;
-            return load_direct(h, addr, size, entry == 20 ? h5_get64(p + 8) : size,
-                               entry == 20 ? h5_get32(p + 16) : 0, place, err);
+            uint64_t stored = h->pipeline.n ? h5_cur_length(&c, h->f) : size;
+            uint32_t mask = h->pipeline.n ? h5_cur_u32(&c) : 0;
+            return load_direct(h, addr, size, stored, mask, place, err);
         }
         // The block below covers `size` bytes: as many rows as add up to that.
         rows = bits_of(size / line) + 1;
@@ -276,35 +290,67 @@ static int copy(h5_arena *arena, const uint8_t *p, uint64_t n, const uint8_t **o
 }
 
 typedef struct huge {
+    h5_fheap *h;
     h5_btree2 info;
-    uint64_t id, addr, bytes;
+    uint64_t id, addr, bytes, plain; /* stored, and what they decode to */
+    uint32_t mask;
     int found;
 } huge;
 
-/* Records of type 1: address 8 | bytes 8 | number 8. */
+/* Where a huge object is, in a record of the B-tree or in an id. */
+static void take_place(huge *w, h5_cur *c)
+{
+    const h5_file *f = w->h->f;
+    w->addr = h5_cur_addr(c, f);
+    w->bytes = w->plain = h5_cur_length(c, f);
+    if (w->h->pipeline.n) {
+        w->mask = h5_cur_u32(c);
+        w->plain = h5_cur_length(c, f);
+    }
+}
+
 static int match_huge(void *ctx, const uint8_t *record, h5_error *err)
 {
     huge *w = ctx;
-    if (w->info.type != HUGE_PLAIN || w->info.record_bytes != 24)
-        return h5_fail(err, H5_UNSUPPORTED, w->info.addr, "huge objects of type %u in a heap",
-                       w->info.type);
-    if (h5_get64(record + 16) == w->id) {
-        w->addr = h5_get64(record);
-        w->bytes = h5_get64(record + 8);
-        w->found = 1;
-    }
+    const h5_file *f = w->h->f;
+    unsigned filtered = w->h->pipeline.n > 0, lengths = f->lengths;
+    if (w->found)
+        return H5_OK;
+    if (w->info.type != (filtered ? HUGE_FILTERED : HUGE_PLAIN) ||
+        w->info.record_bytes != f->offsets + 2 * lengths + (filtered ? 4 + lengths : 0))
+        return h5_fail(err, H5_FORMAT, w->info.addr,
+                       "huge objects of a heap: records of type %u, %u bytes", w->info.type,
+                       w->info.record_bytes);
+    h5_cur c = h5_cur_on(record, w->info.record_bytes);
+    take_place(w, &c);
+    w->found = h5_cur_length(&c, f) == w->id;
     return H5_OK;
+}
+
+/* The bytes of a huge object that was found. */
+static int load_huge(h5_fheap *h, const huge *w, h5_arena *arena, const uint8_t **out,
+                     size_t *bytes, h5_error *err)
+{
+    uint8_t *stored;
+    if (w->plain > H5_DECODE_BYTES_MAX)
+        return h5_fail(err, H5_LIMIT, w->addr,
+                       "huge object of %" PRIu64 " bytes, H5_DECODE_BYTES_MAX = %llu", w->plain,
+                       (unsigned long long)H5_DECODE_BYTES_MAX);
+    H5_TRY(h5_file_load(h->f, w->addr, w->bytes, "huge object", &stored, err));
+    int rc = h->pipeline.n ? decode(h, &stored, w->bytes, w->mask, w->plain, err) : H5_OK;
+    if (rc == H5_OK)
+        rc = copy(arena, stored, w->plain, out, bytes, err);
+    h5_free(stored);
+    return rc;
 }
 
 static int get_huge(h5_fheap *h, h5_cur *id, h5_arena *arena, const uint8_t **out, size_t *bytes,
                     h5_error *err)
 {
-    huge w = {.found = 0};
-    if (h->pipeline.n)
-        return h5_fail(err, H5_UNSUPPORTED, h->addr, "filtered huge objects in a heap");
-    if (h->id_bytes >= 17) {
-        w.addr = h5_cur_u64(id);
-        w.bytes = h5_cur_u64(id);
+    huge w = {.h = h};
+    unsigned offsets = h->f->offsets, lengths = h->f->lengths;
+    if (h->id_bytes > offsets + lengths + (h->pipeline.n ? 4 + lengths : 0)) {
+        take_place(&w, id);
         w.found = 1;
     } else {
         w.id = h5_cur_uint(id, h->id_bytes - 1 < 8 ? h->id_bytes - 1 : 8);
@@ -312,13 +358,7 @@ static int get_huge(h5_fheap *h, h5_cur *id, h5_arena *arena, const uint8_t **ou
     }
     if (id->bad || !w.found)
         return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: huge object %" PRIu64, w.id);
-    H5_TRY(h5_file_inside(h->f, w.addr, w.bytes, "huge object", err));
-    uint8_t *to = w.bytes < SIZE_MAX / 2 ? h5_arena_alloc(arena, (size_t)w.bytes + 1) : NULL;
-    if (!to)
-        return h5_fail_nomem(err, "an object of a heap");
-    *out = to;
-    *bytes = (size_t)w.bytes;
-    return h5_file_read_data(h->f, w.addr, to, (size_t)w.bytes, "huge object", err);
+    return load_huge(h, &w, arena, out, bytes, err);
 }
 
 int h5_fheap_get(h5_fheap *h, const uint8_t *id, size_t n, h5_arena *arena, const uint8_t **out,

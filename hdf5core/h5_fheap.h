@@ -19,6 +19,7 @@ typedef struct h5_fheap_block {
 typedef struct h5_fheap {
     h5_file *f;
     uint64_t addr;
+    unsigned block_head; /* bytes of a block before its place in the space */
     unsigned id_bytes, offset_bytes, length_bytes; /* of an id, and of its fields */
     unsigned flags, width, rows;                   /* rows of the root; 0: it is a direct block */
     unsigned start_bits, direct_rows;

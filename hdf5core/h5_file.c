@@ -80,7 +80,7 @@ static int check_extension(h5_file *f, uint64_t addr, h5_error *err)
         if (oh.msg[i].id == H5_MSG_SHARED_TABLE) {
             h5_cur c = h5_cur_on(oh.msg[i].body, oh.msg[i].size);
             h5_cur_u8(&c);
-            f->sohm = h5_cur_u64(&c);
+            f->sohm = h5_cur_addr(&c, f);
             f->nsohm = h5_cur_u8(&c);
             if (c.bad)
                 rc = h5_msg_short(&oh.msg[i], "shared message table", err);
@@ -114,7 +114,8 @@ static int settle(h5_file *f, uint64_t size, uint64_t set, uint64_t at, const h5
     f->root = s->root;
     f->version = s->version;
     f->sohm = H5_UNDEF;
-    f->offsets = f->lengths = 8;
+    f->offsets = s->offsets;
+    f->lengths = s->lengths;
     if (!set)
         H5_TRY(check_driver(f, s->driver, err));
     return s->extension == H5_UNDEF ? H5_OK : check_extension(f, s->extension, err);

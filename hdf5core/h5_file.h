@@ -31,7 +31,7 @@ struct h5_file {
 
 /* What a superblock says. */
 typedef struct h5_superblock {
-    uint8_t version, flags;
+    uint8_t version, flags, offsets, lengths;
     uint64_t base;
     uint64_t extension; /* address of its object header, or H5_UNDEF */
     uint64_t driver;    /* versions 0 and 1: driver information block, or H5_UNDEF */
@@ -63,6 +63,41 @@ int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err);
 int h5_io_beside(const h5_file *f, const char *name, h5_io **out, h5_error *err);
 /* The same as an HDF5 file, one level below f. H5_LIMIT H5_FILE_DEPTH_MAX. */
 int h5_file_beside(const h5_file *f, const char *name, h5_file **out, h5_error *err);
+
+/* Bytes of an address and of a length in a file; without one, of a message on its own, 8. */
+static inline unsigned h5_offsets(const h5_file *f)
+{
+    return f ? f->offsets : 8;
+}
+
+static inline unsigned h5_lengths(const h5_file *f)
+{
+    return f ? f->lengths : 8;
+}
+
+/* A number of n bytes, of which all ones mean "undefined" (H5_UNDEF). */
+static inline uint64_t h5_cur_wide(h5_cur *c, unsigned n)
+{
+    uint64_t v = h5_cur_uint(c, n);
+    return n < 8 && v == (1ull << 8 * n) - 1 ? H5_UNDEF : v;
+}
+
+/* The next address; the next length; an address at p. */
+static inline uint64_t h5_cur_addr(h5_cur *c, const h5_file *f)
+{
+    return h5_cur_wide(c, h5_offsets(f));
+}
+
+static inline uint64_t h5_cur_length(h5_cur *c, const h5_file *f)
+{
+    return h5_cur_wide(c, h5_lengths(f));
+}
+
+static inline uint64_t h5_addr_at(const uint8_t *p, const h5_file *f)
+{
+    h5_cur c = h5_cur_on(p, h5_offsets(f));
+    return h5_cur_addr(&c, f);
+}
 
 /* H5_OK when the n bytes at addr lie inside the file; else H5_FORMAT naming `what`. */
 int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what, h5_error *err);

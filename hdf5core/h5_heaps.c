@@ -9,6 +9,7 @@
  *   object:     index 2 | references 2 | 4 reserved | bytes 8 | data, filled up to 8 bytes. Index 0
  *               is the free space at the end.
  *   element:    length 4 | collection 8 | index 4
+ *               Both heads fill up to 8 bytes where lengths are shorter.
  *   references: object: header 8. Region: collection 8 | index 4, where stand header 8 | selection.
  *               Revised: kind 1 | flags 1 | object: bytes of a token 1 | token; else: bytes 4 |
  *               collection 8 | index 4, where stand bytes of a token 1 | token | region: bytes 4 |
@@ -22,8 +23,6 @@
 #include <inttypes.h>
 
 #include "h5_heaps.h"
-
-enum { COLLECTION_HEAD = 16, OBJECT_HEAD = 16 };
 
 typedef struct object {
     const uint8_t *p;
@@ -72,16 +71,24 @@ void h5_heaps_close(h5_heaps *h)
     h5_free(h);
 }
 
-/* Makes the table of objects of the n bytes of c. */
-static int index_objects(collection *c, size_t n, h5_error *err)
+/* Bytes before the objects of a collection, and before the data of an object. */
+static size_t head_bytes(const h5_file *f)
 {
+    return (8 + (size_t)f->lengths + 7) / 8 * 8;
+}
+
+/* Makes the table of objects of the n bytes of c. */
+static int index_objects(const h5_file *f, collection *c, size_t n, h5_error *err)
+{
+    size_t begin = head_bytes(f);
     uint32_t most = 0;
     for (int pass = 0; pass < 2; pass++) {
-        h5_cur cur = h5_cur_on(c->bytes + COLLECTION_HEAD, n - COLLECTION_HEAD);
-        while (cur.left >= OBJECT_HEAD) {
+        h5_cur cur = h5_cur_on(c->bytes + begin, n - begin);
+        while (cur.left >= begin) {
             uint32_t index = h5_cur_u16(&cur);
             h5_cur_take(&cur, 6);
-            uint64_t size = h5_cur_u64(&cur);
+            uint64_t size = h5_cur_length(&cur, f);
+            h5_cur_take(&cur, begin - 8 - f->lengths);
             if (index == 0)
                 break;
             const uint8_t *p = size <= cur.left ? h5_cur_take(&cur, (size_t)size) : NULL;
@@ -109,20 +116,21 @@ static int index_objects(collection *c, size_t n, h5_error *err)
 
 static int load(h5_heaps *h, uint64_t addr, collection *c, h5_error *err)
 {
-    uint8_t head[COLLECTION_HEAD];
+    uint8_t head[16];
+    size_t bytes = head_bytes(h->f);
     memset(c, 0, sizeof *c);
     c->addr = addr;
-    H5_TRY(h5_file_read(h->f, addr, head, sizeof head, "global heap", err));
-    h5_cur cur = h5_cur_on(head, sizeof head);
+    H5_TRY(h5_file_read(h->f, addr, head, bytes, "global heap", err));
+    h5_cur cur = h5_cur_on(head, bytes);
     int sig = h5_cur_sig(&cur, "GCOL");
     unsigned version = h5_cur_u8(&cur);
     h5_cur_take(&cur, 3);
-    uint64_t n = h5_cur_u64(&cur);
-    if (!sig || version != 1 || n < COLLECTION_HEAD || n > h->left)
+    uint64_t n = h5_cur_length(&cur, h->f);
+    if (!sig || version != 1 || n < bytes || n > h->left)
         return h5_fail(err, H5_FORMAT, addr, "global heap: version %u, %" PRIu64 " bytes", version,
                        n);
     H5_TRY(h5_file_load(h->f, addr, n, "global heap", &c->bytes, err));
-    int rc = index_objects(c, (size_t)n, err);
+    int rc = index_objects(h->f, c, (size_t)n, err);
     if (rc != H5_OK)
         drop(c);
     else
@@ -173,8 +181,8 @@ int h5_heaps_object(h5_heaps *h, uint64_t addr, uint32_t index, const uint8_t **
 int h5_vlen(h5_heaps *h, const h5_type *t, const void *p, const uint8_t **data, uint64_t *n,
             h5_error *err)
 {
-    h5_cur c = h5_cur_on(p, 16);
-    uint64_t count = h5_cur_u32(&c), addr = h5_cur_u64(&c), have;
+    h5_cur c = h5_cur_on(p, 8 + (size_t)h->f->offsets);
+    uint64_t count = h5_cur_u32(&c), addr = h5_cur_addr(&c, h->f), have;
     uint32_t index = h5_cur_u32(&c);
     *data = NULL;
     *n = 0;
@@ -202,7 +210,7 @@ static int cut_off(uint64_t addr, h5_error *err)
 static int old_region(h5_heaps *h, h5_cur *c, h5_ref *out, h5_error *err)
 {
     const uint8_t *p;
-    uint64_t n, addr = h5_cur_u64(c);
+    uint64_t n, addr = h5_cur_addr(c, h->f);
     uint32_t index = h5_cur_u32(c);
     if (c->bad)
         return cut_off(H5_UNDEF, err);
@@ -210,7 +218,7 @@ static int old_region(h5_heaps *h, h5_cur *c, h5_ref *out, h5_error *err)
         return H5_OK;
     H5_TRY(h5_heaps_object(h, addr, index, &p, &n, err));
     h5_cur in = h5_cur_on(p, (size_t)n);
-    out->addr = h5_cur_u64(&in);
+    out->addr = h5_cur_addr(&in, h->f);
     out->selection = in.p;
     out->bytes = in.left;
     return in.bad ? cut_off(addr, err) : H5_OK;
@@ -250,7 +258,7 @@ static int revised(h5_heaps *h, h5_cur *c, h5_ref *out, h5_error *err)
         return c->bad ? cut_off(H5_UNDEF, err) : H5_OK;
     }
     h5_cur_u32(c);
-    uint64_t addr = h5_cur_u64(c);
+    uint64_t addr = h5_cur_addr(c, h->f);
     uint32_t index = h5_cur_u32(c);
     if (c->bad)
         return cut_off(H5_UNDEF, err);
@@ -282,7 +290,7 @@ int h5_reference(h5_heaps *h, const h5_type *t, const void *p, h5_ref *out, h5_e
             out->addr = H5_UNDEF;
         return rc;
     }
-    uint64_t addr = h5_cur_u64(&c);
+    uint64_t addr = h5_cur_addr(&c, h->f);
     out->addr = addr == 0 ? H5_UNDEF : addr;
     return c.bad ? cut_off(H5_UNDEF, err) : H5_OK;
 }

@@ -16,15 +16,16 @@
 int h5_lheap_load(h5_file *f, uint64_t addr, h5_arena *arena, h5_lheap *out, h5_error *err)
 {
     uint8_t head[32], *data;
-    H5_TRY(h5_file_read(f, addr, head, sizeof head, "local heap", err));
-    h5_cur c = h5_cur_on(head, sizeof head);
+    size_t bytes = 8 + 2 * (size_t)f->lengths + f->offsets;
+    H5_TRY(h5_file_read(f, addr, head, bytes, "local heap", err));
+    h5_cur c = h5_cur_on(head, bytes);
     int sig = h5_cur_sig(&c, "HEAP");
     unsigned version = h5_cur_u8(&c);
     h5_cur_take(&c, 3);
     out->addr = addr;
-    out->n = h5_cur_u64(&c);
-    h5_cur_u64(&c);
-    uint64_t at = h5_cur_u64(&c);
+    out->n = h5_cur_length(&c, f);
+    h5_cur_length(&c, f);
+    uint64_t at = h5_cur_addr(&c, f);
     if (!sig || version != 0)
         return h5_fail(err, H5_FORMAT, addr, "local heap: no signature, or version %u", version);
     H5_TRY(h5_file_inside(f, at, out->n, "local heap", err));

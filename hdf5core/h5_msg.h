@@ -74,14 +74,16 @@ int h5_msg_link_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_attr_info_decode(h5_object *o, const h5_msg *m, h5_error *err);
 int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err);
 
+/* f NULL: addresses and lengths of 8 bytes. */
 /* A dataspace: kind, rank, dims and, where asked for, maxdims (both with room for H5_RANK_MAX).
 ** *nelem their product, 0 for a null dataspace. */
-int h5_space_parse(h5_cur *c, uint64_t addr, int *kind, int *rank, uint64_t *dims,
+int h5_space_parse(const h5_file *f, h5_cur *c, uint64_t addr, int *kind, int *rank, uint64_t *dims,
                    uint64_t *maxdims, uint64_t *nelem, h5_error *err);
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims);
 
 /* A datatype. What it points to goes to the arena or stays in the bytes. */
-int h5_type_parse(h5_cur *c, uint64_t addr, h5_arena *arena, h5_type *out, h5_error *err);
+int h5_type_parse(const h5_file *f, h5_cur *c, uint64_t addr, h5_arena *arena, h5_type *out,
+                  h5_error *err);
 /* H5_MISUSE when the type cannot be written. */
 int h5_type_check(const h5_type *t, h5_error *err);
 /* The number of bytes that h5_type_encode appends. */

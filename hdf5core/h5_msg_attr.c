@@ -29,14 +29,14 @@ int h5_msg_attr_info_decode(h5_object *o, const h5_msg *m, h5_error *err)
     unsigned version = h5_cur_u8(&c), flags = h5_cur_u8(&c);
     if (flags & 1)
         h5_cur_take(&c, 2);
-    uint64_t heap = h5_cur_u64(&c);
+    uint64_t heap = h5_cur_addr(&c, o->f);
     if (c.bad)
         return h5_msg_short(m, "attribute info", err);
     if (version != 0 || flags > 3)
         return h5_fail(err, H5_FORMAT, m->addr, "attribute info message: version %u, flags %02x",
                        version, flags);
     o->attrs.heap = heap;
-    o->attrs.index = h5_cur_u64(&c);
+    o->attrs.index = h5_cur_addr(&c, o->f);
     return c.bad ? h5_msg_short(m, "attribute info", err) : H5_OK;
 }
 
@@ -95,10 +95,10 @@ static int parse_value(h5_object *o, const h5_msg *m, parts *p, h5_attr *a, h5_e
     H5_TRY(
         part_of(o, m, p->shared & SHARED_SPACE, H5_MSG_SPACE, p->space, p->space_n, &space, err));
     h5_cur tc = h5_cur_on(type.body, type.size), sc = h5_cur_on(space.body, space.size);
-    H5_TRY(h5_type_parse(&tc, m->addr, &o->arena, &a->type, err));
+    H5_TRY(h5_type_parse(o->f, &tc, m->addr, &o->arena, &a->type, err));
     a->type.committed = type.shared_from != 0;
     a->type.committed_addr = type.shared_from;
-    H5_TRY(h5_space_parse(&sc, m->addr, &a->space, &a->rank, a->dims, NULL, &nelem, err));
+    H5_TRY(h5_space_parse(o->f, &sc, m->addr, &a->space, &a->rank, a->dims, NULL, &nelem, err));
     if (!h5_mul_fits(nelem, a->type.size, &bytes) || bytes > p->rest.left)
         return h5_msg_short(m, "attribute", err);
     a->bytes = (size_t)bytes;

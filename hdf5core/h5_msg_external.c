@@ -20,8 +20,8 @@ int h5_msg_external_decode(h5_object *o, const h5_msg *m, h5_error *err)
     unsigned version = h5_cur_u8(&c);
     h5_cur_take(&c, 5);
     unsigned n = h5_cur_u16(&c);
-    uint64_t names = h5_cur_u64(&c);
-    if (c.bad || n > c.left / 24)
+    uint64_t names = h5_cur_addr(&c, o->f);
+    if (c.bad || n > c.left / (3 * (size_t)h5_lengths(o->f)))
         return h5_msg_short(m, "external data files", err);
     if (version != 1 || n == 0)
         return h5_fail(err, H5_FORMAT, m->addr, "external data files message: version %u, %u files",
@@ -33,9 +33,9 @@ int h5_msg_external_decode(h5_object *o, const h5_msg *m, h5_error *err)
     if (!list)
         return h5_fail_nomem(err, "external data files");
     for (unsigned i = 0; i < n; i++) {
-        H5_TRY(h5_lheap_text(&heap, h5_cur_u64(&c), &list[i].name, err));
-        list[i].offset = h5_cur_u64(&c);
-        list[i].size = h5_cur_u64(&c);
+        H5_TRY(h5_lheap_text(&heap, h5_cur_length(&c, o->f), &list[i].name, err));
+        list[i].offset = h5_cur_length(&c, o->f);
+        list[i].size = h5_cur_length(&c, o->f);
     }
     o->info.external = list;
     o->info.nexternal = n;

@@ -60,7 +60,7 @@ static int parse_chunked_v3(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
 {
     o->layout.dimensions = h5_cur_u8(c);
     o->layout.index = H5_INDEX_BTREE1;
-    o->info.addr = h5_cur_u64(c);
+    o->info.addr = h5_cur_addr(c, o->f);
     return parse_chunk_sizes(o, m, c, 4, err);
 }
 
@@ -80,7 +80,7 @@ static int parse_chunked_v4(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
     case H5_INDEX_SINGLE:
         if (flags & FLAG_SINGLE_FILTERED) {
             o->layout.single_filtered = 1;
-            o->layout.single.size = h5_cur_u64(c);
+            o->layout.single.size = h5_cur_length(c, o->f);
             o->layout.single.mask = h5_cur_u32(c);
         }
         break;
@@ -99,7 +99,7 @@ static int parse_chunked_v4(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: chunk index %u",
                        o->layout.index);
     }
-    o->info.addr = h5_cur_u64(c);
+    o->info.addr = h5_cur_addr(c, o->f);
     return H5_OK;
 }
 
@@ -114,7 +114,7 @@ static int parse_old(h5_object *o, const h5_msg *m, h5_cur *c, unsigned rank, h5
     o->info.layout = (int)cls;
     o->layout.dimensions = rank;
     if (cls != H5_LAYOUT_COMPACT)
-        o->info.addr = h5_cur_u64(c);
+        o->info.addr = h5_cur_addr(c, o->f);
     if (cls == H5_LAYOUT_CHUNKED) {
         o->layout.index = H5_INDEX_BTREE1;
         return parse_chunk_sizes(o, m, c, 4, err);
@@ -143,15 +143,15 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
     o->info.layout = (int)cls;
     o->layout.wide_sizes = version == 5;
     if (cls == H5_LAYOUT_VIRTUAL) {
-        o->layout.heap = h5_cur_u64(&c);
+        o->layout.heap = h5_cur_addr(&c, o->f);
         o->layout.heap_index = h5_cur_u32(&c);
     } else if (cls == H5_LAYOUT_COMPACT) {
         o->layout.compact_bytes = h5_cur_u16(&c);
         o->layout.compact = h5_cur_take(&c, o->layout.compact_bytes);
         o->info.size = o->layout.compact_bytes;
     } else if (cls == H5_LAYOUT_CONTIGUOUS) {
-        o->info.addr = h5_cur_u64(&c);
-        o->info.size = h5_cur_u64(&c);
+        o->info.addr = h5_cur_addr(&c, o->f);
+        o->info.size = h5_cur_length(&c, o->f);
     } else if (version == 3) {
         H5_TRY(parse_chunked_v3(o, m, &c, err));
     } else {

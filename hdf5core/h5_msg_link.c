@@ -24,14 +24,14 @@ int h5_msg_link_info_decode(h5_object *o, const h5_msg *m, h5_error *err)
     unsigned version = h5_cur_u8(&c), flags = h5_cur_u8(&c);
     if (flags & 1)
         h5_cur_take(&c, 8);
-    uint64_t heap = h5_cur_u64(&c);
+    uint64_t heap = h5_cur_addr(&c, o->f);
     if (c.bad)
         return h5_msg_short(m, "link info", err);
     if (version != 0 || flags > 3)
         return h5_fail(err, H5_FORMAT, m->addr, "link info message: version %u, flags %02x",
                        version, flags);
     o->links.heap = heap;
-    o->links.index = h5_cur_u64(&c);
+    o->links.index = h5_cur_addr(&c, o->f);
     return c.bad ? h5_msg_short(m, "link info", err) : H5_OK;
 }
 
@@ -79,7 +79,7 @@ static int target_of(h5_object *o, const h5_msg *m, h5_cur *c, h5_link_info *inf
 {
     *addr = H5_UNDEF;
     if (info->kind == H5_LINK_HARD) {
-        *addr = h5_cur_u64(c);
+        *addr = h5_cur_addr(c, o->f);
         return c->bad ? h5_msg_short(m, "link", err) : H5_OK;
     }
     info->bytes = h5_cur_u16(c);

@@ -18,15 +18,15 @@
 #include "h5_msg.h"
 
 /* Sizes, maxima and their relations. */
-static int parse_sizes(h5_cur *c, uint64_t addr, int rank, int has_max, uint64_t *dims,
-                       uint64_t *maxdims, uint64_t *nelem, h5_error *err)
+static int parse_sizes(const h5_file *f, h5_cur *c, uint64_t addr, int rank, int has_max,
+                       uint64_t *dims, uint64_t *maxdims, uint64_t *nelem, h5_error *err)
 {
     uint64_t max[H5_RANK_MAX], n = 1;
     int empty = 0;
     for (int i = 0; i < rank; i++)
-        dims[i] = max[i] = h5_cur_u64(c);
+        dims[i] = max[i] = h5_cur_length(c, f);
     for (int i = 0; i < rank && has_max; i++)
-        max[i] = h5_cur_u64(c);
+        max[i] = h5_cur_length(c, f);
     if (c->bad)
         return h5_fail(err, H5_FORMAT, addr, "dataspace: cut off");
     for (int i = 0; i < rank; i++) {
@@ -44,8 +44,8 @@ static int parse_sizes(h5_cur *c, uint64_t addr, int rank, int has_max, uint64_t
     return H5_OK;
 }
 
-int h5_space_parse(h5_cur *c, uint64_t addr, int *space, int *rank, uint64_t *dims,
-                   uint64_t *maxdims, uint64_t *nelem, h5_error *err)
+int h5_space_parse(const h5_file *f, h5_cur *c, uint64_t addr, int *space, int *rank,
+                   uint64_t *dims, uint64_t *maxdims, uint64_t *nelem, h5_error *err)
 {
     unsigned version = h5_cur_u8(c), r = h5_cur_u8(c), flags = h5_cur_u8(c), kind = h5_cur_u8(c);
     if (version == 1)
@@ -67,15 +67,15 @@ int h5_space_parse(h5_cur *c, uint64_t addr, int *space, int *rank, uint64_t *di
     *nelem = 0;
     if (*space == H5_SPACE_NULL)
         return H5_OK;
-    return parse_sizes(c, addr, (int)r, flags & 1, dims, maxdims, nelem, err);
+    return parse_sizes(f, c, addr, (int)r, flags & 1, dims, maxdims, nelem, err);
 }
 
 int h5_msg_space_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
     uint64_t nelem;
-    return h5_space_parse(&c, m->addr, &o->info.space, &o->info.rank, o->info.dims, o->info.maxdims,
-                          &nelem, err);
+    return h5_space_parse(o->f, &c, m->addr, &o->info.space, &o->info.rank, o->info.dims,
+                          o->info.maxdims, &nelem, err);
 }
 
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims)

@@ -45,6 +45,7 @@ static const char *const class_names[] = {"integer",  "float",           "time",
 
 /* Where a type is taken from, and how deep it is nested. */
 typedef struct source {
+    const h5_file *f;
     h5_cur *c;
     uint64_t addr;
     h5_arena *arena;
@@ -294,7 +295,7 @@ static int parse_strings(const source *s, unsigned pad, unsigned charset, h5_typ
 static int parse_vlen(source *s, unsigned bits, h5_type *t, h5_error *err)
 {
     t->is_text = (bits & 15) == 1;
-    if ((bits & 15) > 1 || t->size != 16)
+    if ((bits & 15) > 1 || t->size != 8 + h5_offsets(s->f))
         return h5_fail(err, H5_FORMAT, s->addr, "datatype: variable length of kind %u, %u bytes",
                        bits & 15, (unsigned)t->size);
     if (t->is_text)
@@ -302,11 +303,13 @@ static int parse_vlen(source *s, unsigned bits, h5_type *t, h5_error *err)
     return parse_base(s, &t->base, err);
 }
 
+/* Where addresses are narrower than 8 bytes, some libraries leave room for 8 all the same. */
 static int parse_reference(const source *s, unsigned bits, h5_type *t, h5_error *err)
 {
     t->ref = bits & 15;
-    if (t->ref > H5_REF_NEW_ATTR || (t->ref == H5_REF_OBJECT && t->size != 8) ||
-        (t->ref == H5_REF_REGION && t->size != 12))
+    if (t->ref > H5_REF_NEW_ATTR ||
+        (t->ref == H5_REF_OBJECT && t->size != 8 && t->size != h5_offsets(s->f)) ||
+        (t->ref == H5_REF_REGION && t->size != 12 && t->size != 4 + h5_offsets(s->f)))
         return h5_fail(err, H5_FORMAT, s->addr, "datatype: reference of kind %u, %u bytes", t->ref,
                        (unsigned)t->size);
     return H5_OK;
@@ -379,16 +382,17 @@ static int parse(source *s, h5_type *t, h5_error *err)
     return H5_OK;
 }
 
-int h5_type_parse(h5_cur *c, uint64_t addr, h5_arena *arena, h5_type *out, h5_error *err)
+int h5_type_parse(const h5_file *f, h5_cur *c, uint64_t addr, h5_arena *arena, h5_type *out,
+                  h5_error *err)
 {
-    source s = {c, addr, arena, 0};
+    source s = {f, c, addr, arena, 0};
     return parse(&s, out, err);
 }
 
 int h5_msg_type_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
-    H5_TRY(h5_type_parse(&c, m->addr, &o->arena, &o->info.type, err));
+    H5_TRY(h5_type_parse(o->f, &c, m->addr, &o->arena, &o->info.type, err));
     if (m->shared_from != 0) {
         o->info.type.committed = 1;
         o->info.type.committed_addr = m->shared_from;

@@ -169,7 +169,7 @@ static int continue_at(h5_file *f, h5_ohdr *oh, h5_msg m, const prefix *pre, uin
                        h5_error *err)
 {
     h5_cur c = h5_cur_on(m.body, m.size);
-    uint64_t addr = h5_cur_u64(&c), n = h5_cur_u64(&c);
+    uint64_t addr = h5_cur_addr(&c, f), n = h5_cur_length(&c, f);
     const uint8_t *block;
     if (c.bad || n < 2 * pre->sum)
         return h5_fail(err, H5_FORMAT, m.addr, "continuation message: %u bytes, block of %" PRIu64,

@@ -21,13 +21,13 @@
 #include "h5_msg.h"
 #include "h5_sum.h"
 
-enum { IN_HEAP = 1, INDEX_BYTES = 30 };
+enum { IN_HEAP = 1 };
 
 /* The heap that holds the messages of an id. */
 static int heap_of(h5_file *f, uint16_t id, uint64_t *heap, h5_error *err)
 {
     uint8_t *p;
-    size_t n = 4 + (size_t)f->nsohm * INDEX_BYTES + 4;
+    size_t n = 4 + f->nsohm * (14 + 2 * (size_t)f->offsets) + 4;
     *heap = H5_UNDEF;
     if (f->sohm == H5_UNDEF)
         return h5_fail(err, H5_FORMAT, H5_UNDEF, "shared message: the file has no table of them");
@@ -40,8 +40,8 @@ static int heap_of(h5_file *f, uint16_t id, uint64_t *heap, h5_error *err)
         h5_cur_take(&c, 2);
         unsigned kinds = h5_cur_u16(&c);
         h5_cur_take(&c, 10);
-        h5_cur_u64(&c);
-        uint64_t addr = h5_cur_u64(&c);
+        h5_cur_addr(&c, f);
+        uint64_t addr = h5_cur_addr(&c, f);
         if (kinds >> id & 1)
             *heap = addr;
     }
@@ -108,13 +108,14 @@ int h5_shared_find(h5_object *o, uint16_t id, const uint8_t *body, size_t n, uin
     unsigned version = h5_cur_u8(&c), type = h5_cur_u8(&c);
     memset(out, 0, sizeof *out);
     if (version == 1)
-        h5_cur_take(&c, 14);
-    const uint8_t *where = h5_cur_take(&c, 8);
+        h5_cur_take(&c, 6 + (size_t)h5_lengths(o->f));
+    int in_heap = version == 3 && type == IN_HEAP;
+    const uint8_t *where = h5_cur_take(&c, in_heap ? 8 : h5_offsets(o->f));
     if (!where || version < 1 || version > 3)
         return h5_fail(err, H5_FORMAT, at, "shared message: version %u, %zu bytes", version, n);
     if (!o->f)
         return h5_fail(err, H5_MISUSE, at, "shared message without a file");
-    if (version == 3 && type == IN_HEAP)
+    if (in_heap)
         return h5_shared_in_heap(o, id, where, out, err);
-    return in_header(o, id, h5_get64(where), out, err);
+    return in_header(o, id, h5_addr_at(where, o->f), out, err);
 }

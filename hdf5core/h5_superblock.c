@@ -11,11 +11,11 @@
  *   0       8     signature "\211HDF\r\n\032\n"
  *   8       1     version
  *   9       4     versions of other structures
- *   13      1     size of offsets, 8
- *   14      1     size of lengths, 8
+ *   13      1     size of offsets: 2, 4 or 8
+ *   14      1     size of lengths: 2, 4 or 8
  *   16      8     B-tree parameters 2+2, flags 4
  *   24      4     version 1 only: B-tree parameter 2, reserved 2
- *   ..      8     base address
+ *   ..      8     base address (here and below: as wide as offsets are)
  *   ..      8     free space, unused
  *   ..      8     end-of-file address
  *   ..      8     driver information block, undefined = none
@@ -25,8 +25,8 @@
  *   offset  size  field
  *   0       8     signature "\211HDF\r\n\032\n"
  *   8       1     version, 2 or 3
- *   9       1     size of offsets, 8
- *   10      1     size of lengths, 8
+ *   9       1     size of offsets, 8 as a rule
+ *   10      1     size of lengths, 8 as a rule
  *   11      1     flags: version 3 keeps marks of running writers there; written as 0, ignored in
  *           reading, since an
  *                 append-only reader sees what the checksums cover and nothing else
@@ -75,6 +75,21 @@ static int check_ends(h5_superblock *s, uint64_t least, h5_error *err)
     return H5_OK;
 }
 
+static int is_width(unsigned n)
+{
+    return n == 2 || n == 4 || n == 8;
+}
+
+static int take_widths(h5_cur *c, h5_superblock *s, h5_error *err)
+{
+    s->offsets = h5_cur_u8(c);
+    s->lengths = h5_cur_u8(c);
+    if (!is_width(s->offsets) || !is_width(s->lengths))
+        return h5_fail(err, H5_UNSUPPORTED, 9, "superblock: offsets of %u and lengths of %u bytes",
+                       s->offsets, s->lengths);
+    return H5_OK;
+}
+
 int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *out, h5_error *err)
 {
     h5_cur c = h5_cur_on(in, H5_SUPERBLOCK_BYTES);
@@ -85,21 +100,19 @@ int h5_superblock_parse(const uint8_t in[H5_SUPERBLOCK_BYTES], h5_superblock *ou
     if (s.version < 2)
         return h5_fail(err, H5_UNSUPPORTED, 8, "superblock version %u", s.version);
     // The checksum comes first: a torn or damaged superblock must not pass for an unsupported one.
+    size_t bytes = is_width(in[9]) ? 16 + 4 * (size_t)in[9] : H5_SUPERBLOCK_BYTES;
     if (s.version <= 3)
-        H5_TRY(h5_sum_check(in, H5_SUPERBLOCK_BYTES, "superblock", 0, err));
+        H5_TRY(h5_sum_check(in, bytes, "superblock", 0, err));
     else
         return h5_fail(err, H5_UNSUPPORTED, 8, "superblock version %u", s.version);
-    unsigned offsets = h5_cur_u8(&c), lengths = h5_cur_u8(&c);
-    if (offsets != 8 || lengths != 8)
-        return h5_fail(err, H5_UNSUPPORTED, 9, "superblock: offsets of %u and lengths of %u bytes",
-                       offsets, lengths);
+    H5_TRY(take_widths(&c, &s, err));
     s.flags = h5_cur_u8(&c);
-    s.base = h5_cur_u64(&c);
+    s.base = h5_cur_wide(&c, s.offsets);
     s.driver = H5_UNDEF;
-    s.extension = h5_cur_u64(&c);
-    s.eof = h5_cur_u64(&c);
-    s.root = h5_cur_u64(&c);
-    H5_TRY(check_ends(&s, H5_SUPERBLOCK_BYTES, err));
+    s.extension = h5_cur_wide(&c, s.offsets);
+    s.eof = h5_cur_wide(&c, s.offsets);
+    s.root = h5_cur_wide(&c, s.offsets);
+    H5_TRY(check_ends(&s, bytes, err));
     *out = s;
     return H5_OK;
 }
@@ -112,18 +125,15 @@ int h5_superblock_parse_old(const uint8_t in[H5_SUPERBLOCK_OLD_BYTES], h5_superb
     h5_cur_take(&c, sizeof signature);
     s.version = h5_cur_u8(&c);
     h5_cur_take(&c, 4);
-    unsigned offsets = h5_cur_u8(&c), lengths = h5_cur_u8(&c);
-    if (offsets != 8 || lengths != 8)
-        return h5_fail(err, H5_UNSUPPORTED, 13, "superblock: offsets of %u and lengths of %u bytes",
-                       offsets, lengths);
+    H5_TRY(take_widths(&c, &s, err));
     h5_cur_take(&c, s.version == 1 ? 13 : 9);
-    s.base = h5_cur_u64(&c);
-    h5_cur_u64(&c);
-    s.eof = h5_cur_u64(&c);
-    s.driver = h5_cur_u64(&c);
-    h5_cur_u64(&c);
-    s.root = h5_cur_u64(&c);
-    H5_TRY(check_ends(&s, 56, err));
+    s.base = h5_cur_wide(&c, s.offsets);
+    h5_cur_wide(&c, s.offsets);
+    s.eof = h5_cur_wide(&c, s.offsets);
+    s.driver = h5_cur_wide(&c, s.offsets);
+    h5_cur_wide(&c, s.lengths);
+    s.root = h5_cur_wide(&c, s.offsets);
+    H5_TRY(check_ends(&s, 24 + 4 * (uint64_t)s.offsets, err));
     *out = s;
     return H5_OK;
 }
@@ -139,6 +149,9 @@ int h5_superblock_unpack(const uint8_t in[H5_SUPERBLOCK_BYTES], uint64_t *root, 
     h5_superblock s;
     *root = *eof = 0;
     H5_TRY(h5_superblock_parse(in, &s, err));
+    if (s.offsets != 8 || s.lengths != 8)
+        return h5_fail(err, H5_UNSUPPORTED, 9, "superblock: offsets of %u and lengths of %u bytes",
+                       s.offsets, s.lengths);
     if (s.base != 0)
         return h5_fail(err, H5_UNSUPPORTED, 12, "superblock: base address %" PRIu64, s.base);
     *root = s.root;

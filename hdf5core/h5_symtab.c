@@ -22,13 +22,19 @@
 #include "h5_lheap.h"
 #include "h5_msg.h"
 
-enum { NODE_HEAD = 24, SYMBOLS_HEAD = 8, SYMBOL = 40, CACHED_SOFT = 2 };
+enum { SYMBOLS_HEAD = 8, CACHED_SOFT = 2 };
+
+/* Bytes of a symbol. */
+static size_t symbol_bytes(const h5_file *f)
+{
+    return 24 + (size_t)f->lengths + f->offsets;
+}
 
 int h5_msg_symbols_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
-    o->symbols = h5_cur_u64(&c);
-    o->symbol_heap = h5_cur_u64(&c);
+    o->symbols = h5_cur_addr(&c, o->f);
+    o->symbol_heap = h5_cur_addr(&c, o->f);
     return c.bad ? h5_msg_short(m, "symbol table", err) : H5_OK;
 }
 
@@ -52,7 +58,7 @@ static int add_symbol(walk *w, h5_cur *c, h5_error *err)
 {
     h5_link_info info = {0};
     const char *name;
-    uint64_t at = h5_cur_u64(c), addr = h5_cur_u64(c);
+    uint64_t at = h5_cur_length(c, w->o->f), addr = h5_cur_addr(c, w->o->f);
     uint32_t cache = h5_cur_u32(c);
     h5_cur_take(c, 4);
     const uint8_t *scratch = h5_cur_take(c, 16);
@@ -77,8 +83,8 @@ static int add_symbols(walk *w, uint64_t addr, h5_error *err)
     if (!sig || version != 1)
         return h5_fail(err, H5_FORMAT, addr, "symbol table node: no signature, or version %u",
                        version);
-    H5_TRY(load(w, addr, SYMBOLS_HEAD + (uint64_t)n * SYMBOL, &p, err));
-    c = h5_cur_on(p + SYMBOLS_HEAD, (size_t)n * SYMBOL);
+    H5_TRY(load(w, addr, SYMBOLS_HEAD + n * (uint64_t)symbol_bytes(w->o->f), &p, err));
+    c = h5_cur_on(p + SYMBOLS_HEAD, n * symbol_bytes(w->o->f));
     int rc = H5_OK;
     for (unsigned i = 0; rc == H5_OK && i < n; i++)
         rc = add_symbol(w, &c, err);
@@ -89,7 +95,9 @@ static int add_symbols(walk *w, uint64_t addr, h5_error *err)
 /* Every level is one below that above it, so the recursion ends. level -1: any. */
 static int add_tree(walk *w, uint64_t addr, int level, h5_error *err)
 {
-    uint8_t head[NODE_HEAD], *p;
+    const h5_file *f = w->o->f;
+    uint8_t head[8], *p;
+    size_t begin = 8 + 2 * (size_t)f->offsets, step = (size_t)f->lengths + f->offsets;
     int rc = H5_OK;
     H5_TRY(h5_file_read(w->o->f, addr, head, sizeof head, "version 1 B-tree", err));
     h5_cur c = h5_cur_on(head, sizeof head);
@@ -100,9 +108,9 @@ static int add_tree(walk *w, uint64_t addr, int level, h5_error *err)
     if (have > H5_BTREE_DEPTH_MAX)
         return h5_fail(err, H5_LIMIT, addr, "symbol table: %d levels, H5_BTREE_DEPTH_MAX = %d",
                        have, H5_BTREE_DEPTH_MAX);
-    H5_TRY(load(w, addr, NODE_HEAD + (uint64_t)n * 16, &p, err));
+    H5_TRY(load(w, addr, begin + n * (uint64_t)step, &p, err));
     for (unsigned i = 0; rc == H5_OK && i < n; i++) {
-        uint64_t child = h5_get64(p + NODE_HEAD + i * 16 + 8);
+        uint64_t child = h5_addr_at(p + begin + i * step + f->lengths, f);
         rc = have > 0 ? add_tree(w, child, have - 1, err) : add_symbols(w, child, err);
     }
     h5_free(p);

@@ -413,7 +413,7 @@ def test_foreign_groups(foreign, options):
     assert sum("later" in line for line in info(path, "/a")) == 7
     same(path, {"a/b/d": numbers("i4", 12)})
     same(path, {"soft": numbers("i4", 12)})
-    assert tool("info", path, "/external").stderr.startswith(b"unsupported: ")
+    assert tool("info", path, "/external").stderr.startswith(b"not found: other.h5")
 
 
 def test_growing_and_filtered(foreign):

@@ -61,7 +61,7 @@ static void refused(void **state)
     } cases[] = {
         {1, 'X', H5_FORMAT, "no HDF5 signature"},    {8, 0, H5_UNSUPPORTED, "version 0"},
         {8, 1, H5_UNSUPPORTED, "version 1"},         {8, 4, H5_UNSUPPORTED, "version 4"},
-        {9, 4, H5_UNSUPPORTED, "offsets of 4"},      {10, 2, H5_UNSUPPORTED, "lengths of 2"},
+        {9, 5, H5_UNSUPPORTED, "offsets of 5"},      {10, 2, H5_UNSUPPORTED, "lengths of 2"},
         {13, 2, H5_UNSUPPORTED, "base address 512"}, {37, 0xFF, H5_FORMAT, "root at"},
     };
     t_h5 t = {0};

@@ -239,6 +239,114 @@ int vec_near_new(const vec_near_args *a, vec_near **out);
 int vec_near_next(vec_near *s, vec_hit *out);
 void vec_near_free(vec_near *s);
 
+/* --------------------------------------------------------------------------------------- lists */
+
+/*
+ * An index of lists finds near neighbours by looking at a part of the rows. It is built once over
+ * the rows there are, as one immutable byte image that is searched in place; rows that come later
+ * are noted with the list they belong to (a tail), and found like the others. Layout in vec_ivf.h.
+ */
+enum { VEC_IVF = 1, VEC_IVFPQ = 2, VEC_RAIRS = 3 };
+
+typedef struct vec_ivf_args {
+    int kind, metric;
+    size_t dim;
+    uint64_t nrow;        /* row numbers are below; at most 2^32 - 1 */
+    const uint64_t *live; /* bitmap of the rows to index; NULL = all */
+    /* As for vec_near. A norm of NaN: this row has no vector; then the answer may be anything but
+     * NULL. */
+    const float *(*fetch)(void *ctx, uint64_t row, float *norm);
+    int (*stop)(void *ctx); /* asked every some hundred rows; NULL: never */
+    void *ctx;
+} vec_ivf_args;
+
+/* Trains, assigns and measures. *bytes is the caller's (vec_free); NULL and 0 when no row has a
+ * vector. The same input gives the same image. */
+int vec_ivf_build(const vec_ivf_args *a, uint8_t **bytes, size_t *n);
+
+/* Opens an image in place: checks the header, the lists and the centroids, but no row or code.
+ * Those are bounded when used: wrong ones make answers worse, and nothing else. bytes must outlive
+ * it. */
+typedef struct vec_ivf vec_ivf;
+int vec_ivf_open(const uint8_t *bytes, size_t n, vec_ivf **out);
+void vec_ivf_close(vec_ivf *ix);
+int vec_ivf_check(const vec_ivf *ix); /* every byte; VEC_OK or VEC_FORMAT */
+
+typedef struct vec_ivf_info {
+    int kind, metric;
+    size_t dim;
+    uint64_t nrow;    /* rows below this number were considered */
+    uint64_t vectors; /* and so many are in lists */
+    size_t lists;
+    size_t bytes;
+    size_t probes;    /* lists looked at for recall 0.99 of ten neighbours */
+    uint32_t queries; /* vectors of its own that it was measured with */
+    double recall;    /* share of their ten nearest that it found so */
+    double looked;    /* share of the rows it read for that */
+} vec_ivf_info;
+void vec_ivf_get_info(const vec_ivf *ix, vec_ivf_info *out);
+
+/* The list of a vector that comes later. */
+int vec_ivf_assign(const vec_ivf *ix, const float *x, float norm, uint32_t *list);
+/* The same image for a store that drops its dead rows: each live row gets the number of live rows
+ * before it. *out is the caller's. live covers the image's rows. */
+int vec_ivf_renumber(const vec_ivf *ix, const uint64_t *live, uint8_t **out, size_t *n);
+
+/* Pairs of list and row, as an image. They are sorted here. *bytes is the caller's. */
+typedef struct vec_pair {
+    uint32_t list, row;
+} vec_pair;
+int vec_tail_image(vec_pair *pairs, size_t n, uint8_t **bytes, size_t *size);
+typedef struct vec_tail vec_tail;
+/* bytes must outlive it. VEC_FORMAT unless the lists ascend and are below nlist, and the rows are
+ * between first and last. */
+int vec_tail_open(const uint8_t *bytes, size_t n, vec_tail **out);
+void vec_tail_close(vec_tail *t);
+uint64_t vec_tail_count(const vec_tail *t);
+uint64_t vec_tail_first(const vec_tail *t);
+uint64_t vec_tail_last(const vec_tail *t);
+vec_pair vec_tail_pair(const vec_tail *t, uint64_t i); /* i < count */
+int vec_tail_check(const vec_tail *t, size_t nlist);   /* every pair; VEC_OK or VEC_FORMAT */
+
+typedef struct vec_probe_args {
+    const vec_ivf *index;
+    vec_tail *const *tails;
+    size_t ntail;
+    const vec_extent *exact; /* rows that are in neither; scanned whole */
+    size_t nexact;
+    const float *query;     /* finite */
+    uint64_t nrow;          /* row numbers are below; bits of filter */
+    const uint64_t *filter; /* the rows to search */
+    double share;           /* of the rows, how many the filter keeps, roughly; above 0 */
+    uint64_t want;          /* rows that will likely be read; 0 = unknown */
+    double recall;          /* 0.5 to 1: to reach for those */
+    uint64_t probes;        /* lists to look at first; 0: as many as recall takes */
+    const float *(*fetch)(void *ctx, uint64_t row, float *norm); /* as for vec_near */
+    /* The row's record (vec_plane_encode), valid until the next call; NULL: failed. The function
+     * itself may be NULL: then vectors are read in its place. */
+    const uint8_t *(*record)(void *ctx, uint64_t row);
+    int64_t (*id)(void *ctx, uint64_t row);
+    int (*stop)(void *ctx);
+    /* An exact search over the rows of filter; asked for at most once. */
+    int (*rest)(void *ctx, const uint64_t *filter, vec_near **out);
+    void *ctx;
+} vec_probe_args;
+
+/*
+ * Near neighbours on demand. Rows come by distance, then id, with their exact distances. The first
+ * `want` are those that the lists looked at can give; when more are asked for, more lists are
+ * looked at, and in the end the rest is searched exactly: every row of the filter that has a vector
+ * comes once. A row that an earlier step has missed comes as soon as it is found, so beyond `want`
+ * a few may come late.
+ */
+typedef struct vec_probe vec_probe;
+int vec_probe_new(const vec_probe_args *a, vec_probe **out);
+int vec_probe_next(vec_probe *p, vec_hit *out); /* as vec_near_next */
+void vec_probe_free(vec_probe *p);
+/* Lists that a search would look at first, and the rows it would read for that, roughly. */
+size_t vec_probe_cost(const vec_ivf *ix, uint64_t want, double share, double recall,
+                      uint64_t *rows);
+
 /* -------------------------------------------------------------------------------------- filters */
 
 /* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is

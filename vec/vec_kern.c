@@ -13,6 +13,7 @@
 
 #include "vec_cpu.h"
 #include "vec_plane.h"
+#include "vec_pq.h"
 
 #define LEVELS_MAX 3
 
@@ -45,6 +46,7 @@ static void build(void)
         add_level(vec_kern_fill_neon);
 #endif
     vec_plane_kern_init(have);
+    vec_pq_kern_init(have);
 }
 
 void vec_init(void)

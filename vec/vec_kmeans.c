@@ -1,0 +1,309 @@
+/*
+ * vec_kmeans.c - training centroids and finding the nearest
+ *
+ * SEEDS     k-means++ (Arthur and Vassilvitskii 2007): each next seed is drawn with probability in
+ *           proportion to the squared distance from the seeds so far. Drawn from a part of the
+ *           sample, eight vectors a centroid; the whole would cost as much as all rounds together.
+ * ROUNDS    Each vector to its nearest centroid, each centroid to the mean of its vectors. Six
+ *           rounds: later ones moved the mean squared distance by less than half a percent.
+ * EMPTY     A centroid without vectors takes the place of the vector with the largest distance to
+ *           its own centroid, each of them a different one.
+ *
+ * ERRORS    VEC_NOMEM, VEC_ABORT
+ * THREADS   no state
+ * TESTS     t_vec_kmeans.c
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "vec_kmeans.h"
+
+#include <math.h>
+
+#include "vec_base.h"
+
+#define ROUNDS       6
+#define SEEDS_A_MEAN 8
+#define STOP_VECTORS 64
+#define RANDOM_SEED  0x6b6d65616e73u
+
+static float get_f32(const uint8_t *p)
+{
+    uint32_t bits = vec_get32(p);
+    float x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+int vec_centroids_open(const uint8_t *records, size_t n, size_t dim, vec_centroids *c)
+{
+    size_t stride = vec_plane_stride(dim);
+
+    *c = (vec_centroids){.n = n, .dim = dim, .records = records};
+    c->rows = vec_alloc_array(n + 1, sizeof *c->rows);
+    c->scale = vec_alloc_array(n + 1, sizeof *c->scale);
+    c->square = vec_alloc_array(n + 1, sizeof *c->square);
+    if (!c->rows || !c->scale || !c->square) {
+        vec_centroids_close(c);
+        return VEC_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *r = records + i * stride;
+        float norm = get_f32(r + VEC_PLANE_NORM);
+
+        c->rows[i] = r;
+        c->scale[i] = norm * get_f32(r + VEC_PLANE_INVERSE);
+        c->square[i] = norm * norm;
+    }
+    return VEC_OK;
+}
+
+void vec_centroids_close(vec_centroids *c)
+{
+    vec_free((void *)(uintptr_t)c->rows);
+    vec_free(c->scale);
+    vec_free(c->square);
+    memset(c, 0, sizeof *c);
+}
+
+void vec_centroid_decode(const vec_centroids *c, size_t i, float *out)
+{
+    const uint8_t *code = c->rows[i] + VEC_PLANE_CODES;
+
+    for (size_t j = 0; j < c->dim; j++)
+        out[j] = c->scale[i] * (float)((int)code[j] - 128);
+}
+
+int vec_centroid_query_new(const vec_centroids *c, vec_centroid_query *s)
+{
+    memset(s, 0, sizeof *s);
+    s->scratch = vec_alloc(vec_plane_scratch(c->dim));
+    s->dots = vec_alloc_array(c->n + 1, sizeof *s->dots);
+    s->dot = vec_alloc_array(c->n + 1, sizeof *s->dot);
+    s->score = vec_alloc_array(c->n + 1, sizeof *s->score);
+    if (s->scratch && s->dots && s->dot && s->score)
+        return VEC_OK;
+    vec_centroid_query_free(s);
+    return VEC_NOMEM;
+}
+
+void vec_centroid_query_free(vec_centroid_query *s)
+{
+    vec_free(s->scratch);
+    vec_free(s->dots);
+    vec_free(s->dot);
+    vec_free(s->score);
+    memset(s, 0, sizeof *s);
+}
+
+void vec_centroid_scores(const vec_centroids *c, const float *x, float norm, vec_centroid_query *s)
+{
+    float scale;
+
+    vec_plane_prepare(VEC_COSINE, x, norm, c->dim, s->scratch, &s->q);
+    scale = norm * s->q.inverse;
+    vec_plane_kern()->dots(&s->q, c->rows, c->n, s->dots);
+    for (size_t i = 0; i < c->n; i++) {
+        s->dot[i] = (float)s->dots[i] * (c->scale[i] * scale);
+        s->score[i] = c->square[i] - 2 * s->dot[i];
+    }
+}
+
+size_t vec_centroid_best(const vec_centroid_query *s, size_t n)
+{
+    size_t best = 0;
+
+    for (size_t i = 1; i < n; i++)
+        best = s->score[i] < s->score[best] ? i : best;
+    return best;
+}
+
+/* -------------------------------------------------------------------------------------- seeding */
+
+typedef struct trainer {
+    const float *x;
+    size_t n, dim, k, stride;
+    int (*stop)(void *);
+    void *ctx;
+    uint8_t *records; /* of the centroids */
+    double *sum;      /* k * dim */
+    uint32_t *count;
+    float *far; /* n: squared distance of each vector to its centroid */
+} trainer;
+
+static int stopped(const trainer *t)
+{
+    return t->stop && t->stop(t->ctx);
+}
+
+static void set_centroid(trainer *t, size_t i, const float *x)
+{
+    vec_plane_encode(x, vec_norm_f32(x, t->dim), t->dim, t->records + i * t->stride);
+}
+
+/* The place where a random number of 0..1 falls into weights; their last one that is above 0 when
+ * rounding runs past it. */
+static size_t draw(const float *weight, size_t n, uint64_t *state)
+{
+    double sum = 0, at;
+    size_t last = (size_t)(vec_random(state) % n);
+
+    for (size_t i = 0; i < n; i++)
+        sum += (double)weight[i];
+    at = (double)(vec_random(state) >> 11) * 0x1p-53 * sum;
+    for (size_t i = 0; i < n && sum > 0; i++) {
+        last = weight[i] > 0 ? i : last;
+        at -= (double)weight[i];
+        if (at < 0)
+            break;
+    }
+    return last;
+}
+
+/* Seeds from the first m vectors, whose records are in part. */
+static int seed(trainer *t, size_t m, const vec_centroids *part, vec_centroid_query *s,
+                float *weight)
+{
+    uint64_t state = RANDOM_SEED;
+    size_t at = (size_t)(vec_random(&state) % m);
+
+    for (size_t i = 0; i < m; i++)
+        weight[i] = INFINITY;
+    for (size_t k = 0; k < t->k; k++) {
+        const float *x = t->x + at * t->dim;
+        float norm = vec_norm_f32(x, t->dim), square = norm * norm;
+
+        if (k % STOP_VECTORS == 0 && stopped(t))
+            return VEC_ABORT;
+        set_centroid(t, k, x);
+        vec_centroid_scores(part, x, norm, s);
+        for (size_t i = 0; i < m; i++) {
+            float d = s->score[i] + square;
+
+            d = d > 1e-6f * square ? d : 0; // rounding of the codes is no distance
+            weight[i] = d < weight[i] ? d : weight[i];
+        }
+        at = draw(weight, m, &state);
+    }
+    return VEC_OK;
+}
+
+static int seed_all(trainer *t)
+{
+    size_t m = t->n / SEEDS_A_MEAN < t->k ? t->n : t->k * SEEDS_A_MEAN;
+    uint8_t *records = vec_alloc_array(m, t->stride);
+    float *weight = vec_alloc_array(m, sizeof *weight);
+    vec_centroids part = {0};
+    vec_centroid_query s = {0};
+    int rc = records && weight ? VEC_OK : VEC_NOMEM;
+
+    for (size_t i = 0; rc == VEC_OK && i < m; i++)
+        vec_plane_encode(t->x + i * t->dim, vec_norm_f32(t->x + i * t->dim, t->dim), t->dim,
+                         records + i * t->stride);
+    rc = rc ? rc : vec_centroids_open(records, m, t->dim, &part);
+    rc = rc ? rc : vec_centroid_query_new(&part, &s);
+    rc = rc ? rc : seed(t, m, &part, &s, weight);
+    vec_centroid_query_free(&s);
+    vec_centroids_close(&part);
+    vec_free(records);
+    vec_free(weight);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------- rounds */
+
+static int assign_all(trainer *t, const vec_centroids *c, vec_centroid_query *s)
+{
+    memset(t->sum, 0, t->k * t->dim * sizeof *t->sum);
+    memset(t->count, 0, t->k * sizeof *t->count);
+    for (size_t i = 0; i < t->n; i++) {
+        const float *x = t->x + i * t->dim;
+        float norm = vec_norm_f32(x, t->dim);
+        double *sum;
+        size_t best;
+
+        if (i % STOP_VECTORS == 0 && stopped(t))
+            return VEC_ABORT;
+        vec_centroid_scores(c, x, norm, s);
+        best = vec_centroid_best(s, t->k);
+        t->far[i] = s->score[best] + norm * norm;
+        t->count[best]++;
+        sum = t->sum + best * t->dim;
+        for (size_t j = 0; j < t->dim; j++)
+            sum[j] += (double)x[j];
+    }
+    return VEC_OK;
+}
+
+static size_t farthest(const trainer *t)
+{
+    size_t at = 0;
+
+    for (size_t i = 1; i < t->n; i++)
+        at = t->far[i] > t->far[at] ? i : at;
+    return at;
+}
+
+static void move_all(trainer *t, float *mean)
+{
+    for (size_t k = 0; k < t->k; k++) {
+        if (t->count[k]) {
+            for (size_t j = 0; j < t->dim; j++)
+                mean[j] = (float)(t->sum[k * t->dim + j] / t->count[k]);
+            set_centroid(t, k, mean);
+        } else {
+            size_t at = farthest(t);
+
+            set_centroid(t, k, t->x + at * t->dim);
+            t->far[at] = 0;
+        }
+    }
+}
+
+static int rounds(trainer *t)
+{
+    float *mean = vec_alloc_array(t->dim, sizeof *mean);
+    int rc = mean ? VEC_OK : VEC_NOMEM;
+
+    for (int i = 0; rc == VEC_OK && i < ROUNDS; i++) {
+        vec_centroids c = {0};
+        vec_centroid_query s = {0};
+
+        rc = vec_centroids_open(t->records, t->k, t->dim, &c);
+        rc = rc ? rc : vec_centroid_query_new(&c, &s);
+        rc = rc ? rc : assign_all(t, &c, &s);
+        if (rc == VEC_OK)
+            move_all(t, mean);
+        vec_centroid_query_free(&s);
+        vec_centroids_close(&c);
+    }
+    vec_free(mean);
+    return rc;
+}
+
+int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int (*stop)(void *), void *ctx,
+               uint8_t *records)
+{
+    trainer t = {.x = x,
+                 .n = n,
+                 .dim = dim,
+                 .k = k,
+                 .stride = vec_plane_stride(dim),
+                 .stop = stop,
+                 .ctx = ctx,
+                 .records = records};
+    int rc = k <= SIZE_MAX / dim ? VEC_OK : VEC_NOMEM;
+
+    if (rc == VEC_OK) {
+        t.sum = vec_alloc_array(k * dim, sizeof *t.sum);
+        t.count = vec_alloc_array(k, sizeof *t.count);
+        t.far = vec_alloc_array(n, sizeof *t.far);
+        rc = t.sum && t.count && t.far ? VEC_OK : VEC_NOMEM;
+    }
+    rc = rc ? rc : seed_all(&t);
+    rc = rc ? rc : rounds(&t);
+    vec_free(t.sum);
+    vec_free(t.count);
+    vec_free(t.far);
+    return rc;
+}

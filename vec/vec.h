@@ -366,12 +366,20 @@ uint64_t vec_bits_count(const uint64_t *bits, uint64_t nrow); /* bits set below 
  * bytes a token; longer ones are cut by the producer.
  */
 #define VEC_TOKEN_MAX 1024
+/* A row has up to so many fields, each with positions of its own; an empty colocated token ends
+ * one. What is said of a row's length means the first. */
+#define VEC_FIELDS    3
 
 typedef struct vec_token {
     const char *s;
     uint32_t n;
     int colocated;
 } vec_token;
+
+static inline int vec_token_is_break(const vec_token *t)
+{
+    return t->n == 0 && t->colocated;
+}
 
 /* Walks a stream: *pos starts at 0. 1 = a token, which points into the stream, 0 = end,
  * VEC_FORMAT = the bytes are no token stream. */
@@ -429,24 +437,76 @@ typedef struct vec_source {
 } vec_source;
 
 /*
- * Exhaustive BM25 over the live rows of all sources, as one collection: for each distinct query
- * token t, with N live rows, df of them holding t, dl a row's length and avgdl the mean over live
- * rows,
+ * A text query: phrases, and which rows they allow. A phrase is one or more words at successive
+ * positions of one field. What belongs to a query is only read, and must outlive what is made of
+ * it.
+ */
+typedef struct vec_word {
+    const char *s; /* a token */
+    uint32_t n;    /* at most VEC_TOKEN_MAX */
+    int prefix;    /* 1: any token that begins so */
+    int colocated; /* 1: another choice for the position of the word before */
+} vec_word;
+
+typedef struct vec_phrase {
+    uint32_t word; /* its words: nword, from here on; none: it matches nothing */
+    uint32_t nword;
+    unsigned fields; /* bit f: may be in field f */
+    int initial;     /* 1: only at the beginning of a field */
+    double weight;   /* 1; less for one that counts less; 0: it has no part in the score */
+    /* Phrases that must be near each other in one field: the first has their number, the others 0;
+     * at most `near` positions may lie between each and the next. 1: a phrase by itself. */
+    uint32_t group;
+    uint32_t near;
+} vec_phrase;
+
+enum {
+    VEC_OP_PHRASE, /* push the rows that have the phrase, or its group */
+    VEC_OP_ALL,    /* push all rows */
+    VEC_OP_AND,    /* pop two and push the rows of both */
+    VEC_OP_OR,
+    VEC_OP_NOT /* push the rows of the lower without those of the upper */
+};
+typedef struct vec_op {
+    int op;
+    uint32_t phrase;
+} vec_op;
+
+typedef struct vec_ask {
+    const vec_word *words;
+    size_t nword;
+    const vec_phrase *phrases;
+    size_t nphrase;
+    const vec_op *ops; /* which rows are allowed, in postfix order; none: all */
+    size_t nop;
+} vec_ask;
+
+/* Moves within a field: cuts the lists of positions (ascending) of n phrases of nword[i] words down
+ * to those that stand near each other; *count[i] becomes 0 for all where there are none. */
+void vec_near_trim(uint32_t *const *pos, size_t *count, const uint32_t *nword, size_t n,
+                   uint32_t near, size_t *at);
+
+/*
+ * BM25 over the live rows of all sources, as one collection: for each phrase t of the query, with N
+ * live rows, df of them holding t, tf its occurrences in the row, dl a row's length and avgdl the
+ * mean over live rows,
  *
  *     idf = ln(1 + (N - df + 0.5) / (df + 0.5))
- *     score += idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
+ *     score += weight * idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avgdl))
  *
- * N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so that
- * the scores do not depend on how rows are spread over sources. Robertson and Zaragoza 2009; idf as
- * in Lucene, never negative. A token that a question repeats counts once: what people repeat are
- * its common words (483 instead of 480 of LoCoMo's 782 questions are answered within ten rows).
+ * A row's length is that of its first field, or of all where a phrase asks for another than the
+ * first. N, df and avgdl are those of the live rows, whatever dead rows the sources still hold, so
+ * that the scores do not depend on how rows are spread over sources. Robertson and Zaragoza 2009;
+ * idf as in Lucene, never negative.
  *
+ *   query   token stream: its distinct tokens are looked for in the first field. A token that a
+ *           question repeats counts once: what people repeat are its common words (483 instead of
+ *           480 of LoCoMo's 782 questions are answered within ten rows)
+ *   ask     a query in place of the stream; NULL: the stream
  *   live    bitmap of nrow rows: who counts for N, df and avgdl
  *   filter  bitmap: who is returned (NULL = live); only live rows are
  *   k1, b   k1 >= 0, 0 <= b <= 1, finite
  *   stop    asked every some thousand rows; nonzero ends with VEC_ABORT; NULL = never
- *   result  every such row with a positive score, key = minus the score, in no order; *out is the
- *           caller's (vec_free); id is left 0
  */
 typedef struct vec_bm25_args {
     const vec_source *sources;
@@ -459,7 +519,29 @@ typedef struct vec_bm25_args {
     double k1, b;
     int (*stop)(void *);
     void *stop_ctx;
+    const vec_ask *ask;
 } vec_bm25_args;
+
+/* A query with its words looked up and weighed. Sources, bitmaps and the query must outlive it. */
+typedef struct vec_words vec_words;
+int vec_words_new(const vec_bm25_args *a, vec_words **out);
+void vec_words_free(vec_words *w);
+/* Every allowed row with a positive score, key = minus the score, in no order; *out is the caller's
+ * (vec_free), fit for vec_rank_new; id is left 0. */
+int vec_words_all(vec_words *w, vec_hit **out, size_t *n);
+/* out[i] = the score of rows[i], 0 for none, whether or not filter and operators let it through; a
+ * dead row has none. Costs a look into one block of each word's postings; cheapest when rows
+ * ascend.
+ */
+int vec_words_score(const vec_words *w, const uint64_t *rows, size_t n, double *out);
+/* What a score is made of: phrase i adds weights[i] * tf * (k1 + 1) / (tf + k_base + k_len * dl).
+ * Returns the number of phrases. */
+size_t vec_words_formula(const vec_words *w, const double **weights, double *k1, double *k_base,
+                         double *k_len);
+/* Rows that the operators allow (bitmap of nrow, dead rows included); NULL: there are none. */
+const uint64_t *vec_words_allow(const vec_words *w);
+
+/* vec_words_new, _all and _free in one. */
 int vec_bm25(const vec_bm25_args *a, vec_hit **out, size_t *n);
 
 #define VEC_BM25_K1 1.2

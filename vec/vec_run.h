@@ -6,12 +6,12 @@
  * little-endian; nothing needs alignment. Rows are numbered by ordinals 0..nrow-1 in the order of
  * their row numbers, so that postings and lengths stay tight whatever gaps the rows have.
  *
- * FORMAT   version 1. Sections follow each other without a gap; their sizes follow from the header,
+ * FORMAT   version 2. Sections follow each other without a gap; their sizes follow from the header,
  *          and the image must end where the last does.
  *
  *   offset  size  field
  *   0       8     "vec-run\n"
- *   8       4     version, 1
+ *   8       4     version, 2
  *   12      4     bytes of one length, 1, 2 or 4: the least that holds the largest
  *   16      8     first row number; 0 when there are no rows
  *   24      4     nrow
@@ -21,29 +21,41 @@
  *   44      4     nterm
  *   48      4     bytes of the terms
  *   52      4     bytes of the postings
- *   56      8     0
- *   64            row table: nrow times u32, row number minus first, ascending; only with gaps
- *                 lengths: nrow times 1, 2 or 4 bytes
+ *   56      4     bytes of one extra length, 0 (all are 0), 1, 2 or 4
+ *   60      4     largest extra length
+ *   64      8     sum of the extra lengths
+ *   72      8     0
+ *   80            row table: nrow times u32, row number minus first, ascending; only with gaps
+ *                 lengths (positions of the first field): nrow times 1, 2 or 4 bytes
+ *                 extra lengths (positions of the other fields): nrow times 0, 1, 2 or 4 bytes
  *                 term offsets: nterm + 1 times u32, into the terms; the first is 0
  *                 posting offsets: nterm + 1 times u32, into the postings; the first is 0
- *                 terms: ascending as bytes, each once, 0 to VEC_TOKEN_MAX bytes, back to back
+ *                 terms: ascending as bytes, each once, 0 to VEC_TERM_MAX bytes, back to back
  *                 postings, one list a term:
  *                   varint   df, number of postings, at least 1
  *                   skips    only when df > 128; for each block u32 its last ordinal, u32 its end,
- *                            counted from the first block
+ *                            counted from the first block, u32 the end of its positions, counted
+ *                            from the first, and four maxima: u8 count, u8 length
  *                   blocks   of 128 postings, the last of what is left
+ *                   positions, a stretch a block
  *                 8 bytes of 0: unpacking reads eight bytes at a time
+ *
+ *   A term is a token as it is in the first field, but with a byte 0 in front where it begins with
+ *   a byte below VEC_FIELDS; in field f > 0 it has a byte f in front.
  *
  *   A block: u8 width of a delta (0-32 bits), u8 width of a count (0-32), the deltas, the counts;
  *   both packed from the lowest bit up and padded to a byte. A delta is the ordinal minus the one
  *   before (-1 before the first) minus 1; a count is the number of the term's occurrences in the
- *   row minus 1, so that rows that hold it once cost no bits.
+ *   row minus 1, so that rows that hold it once cost no bits. What shares a position counts once.
+ *
+ *   Positions of a block: u8 width (0-32 bits), then for each occurrence its position minus that of
+ *   the one before in the same row (0 before the first), packed likewise. Ranking never reads them.
+ *
+ *   Maxima of a block: every posting has a pair with a count at least as large and a length at most
+ *   as large as its own, both cut to 255; a count of 255 means any, pairs 0, 0 stand for nothing.
+ *   So they bound a score for any k1, b and mean length.
  *
  *   Bit packing rather than a varint a posting: unpacking has no branch that depends on the data.
- *   Postings of 100,000 rows of 8 to 32 words, word frequencies after Zipf, took 2.67 MB against
- *   3.19 MB, of 10,000 rows the same, of 100 rows 4.5 KB against 3.2 KB. Block maxima (for skipping
- *   what cannot reach a result) would widen the skips, positions would follow the counts; both are
- *   a new version.
  *
  * OWNERSHIP  parts and cursors point into the run or text they came from
  * ERRORS     VEC_FORMAT wherever bytes contradict each other; VEC_LIMIT when writing more than the
@@ -58,6 +70,10 @@
 
 #include "vec_base.h"
 
+#define VEC_TERM_MAX   (VEC_TOKEN_MAX + 1) /* bytes of a term: a token and its field */
+#define VEC_SKIP_BYTES 20u                 /* of one block's entry in the skips */
+#define VEC_MAXIMA     4u                  /* pairs of a block */
+
 /* ---------------------------------------------------------------------------------------- parts */
 
 /* The rows of a run or a text, by ordinal. */
@@ -71,6 +87,9 @@ typedef struct vec_part {
     unsigned len_size;     /* 1, 2 or 4 */
     uint32_t len_max;      /* claimed, not checked: good for sizing tables, not for indexing them */
     uint64_t len_total;    /* claimed, not checked */
+    const uint8_t *ext;    /* nrow extra lengths of ext_size bytes */
+    unsigned ext_size;     /* 0: all are 0; 1, 2 or 4 */
+    uint64_t ext_total;    /* claimed, not checked */
 } vec_part;
 
 static inline uint32_t vec_part_off(const vec_part *p, uint32_t ord)
@@ -78,16 +97,28 @@ static inline uint32_t vec_part_off(const vec_part *p, uint32_t ord)
     return p->rowoff ? vec_get32(p->rowoff + 4 * (size_t)ord) : ord;
 }
 
+static inline uint32_t vec_get_sized(const uint8_t *p, unsigned size, uint32_t ord)
+{
+    switch (size) {
+    case 0:
+        return 0;
+    case 1:
+        return p[ord];
+    case 2:
+        return vec_get16(p + 2 * (size_t)ord);
+    default:
+        return vec_get32(p + 4 * (size_t)ord);
+    }
+}
+
 static inline uint32_t vec_part_len(const vec_part *p, uint32_t ord)
 {
-    switch (p->len_size) {
-    case 1:
-        return p->len[ord];
-    case 2:
-        return vec_get16(p->len + 2 * (size_t)ord);
-    default:
-        return vec_get32(p->len + 4 * (size_t)ord);
-    }
+    return vec_get_sized(p->len, p->len_size, ord);
+}
+
+static inline uint32_t vec_part_ext(const vec_part *p, uint32_t ord)
+{
+    return vec_get_sized(p->ext, p->ext_size, ord);
 }
 
 /* ------------------------------------------------------------------------------------- postings */
@@ -95,6 +126,7 @@ static inline uint32_t vec_part_len(const vec_part *p, uint32_t ord)
 typedef struct vec_post {
     uint32_t ord;
     uint32_t tf;
+    uint32_t at; /* the first of its tf positions in an array of all */
 } vec_post;
 
 /* A stretch of postings in memory. */
@@ -107,10 +139,11 @@ typedef struct vec_chunk {
 
 /* Where the postings of one term are; exactly one of bytes and chunk is set, none when df is 0. */
 typedef struct vec_ref {
-    const uint8_t *bytes; /* skips and blocks; followed by 8 readable bytes */
+    const uint8_t *bytes; /* skips, blocks, positions; followed by 8 readable bytes */
     uint32_t nbytes;
     uint32_t df;
     const vec_chunk *chunk;
+    const uint32_t *pos; /* with chunk: the array that vec_post.at points into, or NULL */
 } vec_ref;
 
 /* Walks the postings of one term block by block. */
@@ -124,7 +157,14 @@ typedef struct vec_cursor {
     uint32_t block;       /* the next one */
     const uint8_t *skips; /* NULL: a single block */
     const uint8_t *blocks;
-    uint32_t nbytes; /* of the blocks */
+    uint32_t nbytes;          /* of the blocks and the positions */
+    uint32_t nblocks;         /* bytes of the blocks alone; with skips */
+    const uint8_t *positions; /* of the block at hand */
+    uint32_t npositions;
+    uint32_t pos_i;       /* the position reader stands before the posting pos_i, ... */
+    uint64_t pos_n;       /* ... which so many occurrences precede */
+    const vec_post *post; /* in memory: the postings at hand */
+    const uint32_t *pos;
     const vec_chunk *chunk;
     uint32_t chunk_at;
     uint32_t ord[VEC_BLOCK_POSTINGS];
@@ -138,6 +178,21 @@ int vec_cursor_next(vec_cursor *c);
 /* Forward, to the first posting with an ordinal of at least ord; results as above. */
 int vec_cursor_seek(vec_cursor *c, uint32_t ord);
 
+/* Appends the tf positions of posting i of the block at hand to out, as uint32_t, ascending.
+ * Cheapest in the order of i. */
+int vec_cursor_positions(vec_cursor *c, uint32_t i, vec_buf *out);
+
+/* The largest score part that a posting of block b can have (see vec_maxima), without decoding. */
+static inline const uint8_t *vec_cursor_maxima(const vec_cursor *c, uint32_t b)
+{
+    return c->skips + VEC_SKIP_BYTES * (size_t)b + 12;
+}
+
+static inline uint32_t vec_cursor_last(const vec_cursor *c, uint32_t b)
+{
+    return vec_get32(c->skips + VEC_SKIP_BYTES * (size_t)b);
+}
+
 static inline uint32_t vec_cursor_tf(const vec_cursor *c, uint32_t i)
 {
     return c->ones ? 1 : c->tf[i];
@@ -150,6 +205,7 @@ struct vec_run {
     uint32_t nterm;
     uint32_t terms_n;
     uint32_t posts_n;
+    uint32_t ext_max; /* claimed */
     const uint8_t *term_off;
     const uint8_t *post_off;
     const uint8_t *terms;
@@ -165,6 +221,23 @@ int vec_run_find(const vec_run *r, const uint8_t *s, uint32_t n, vec_ref *out);
 
 const vec_part *vec_text_part(const vec_text *t, vec_part *buf);
 void vec_text_find(const vec_text *t, const uint8_t *s, uint32_t n, vec_ref *out);
+
+/* Terms that begin with these bytes; calls back until fn answers something else than VEC_OK, which
+ * is then the result. */
+typedef int vec_each_ref(void *ctx, const vec_ref *ref);
+int vec_run_prefix(const vec_run *r, const uint8_t *s, uint32_t n, vec_each_ref *fn, void *ctx);
+int vec_text_prefix(const vec_text *t, const uint8_t *s, uint32_t n, vec_each_ref *fn, void *ctx);
+
+/* The term of a token in a field; key has room for VEC_TERM_MAX. Returns its bytes. */
+static inline uint32_t vec_term_key(uint8_t *key, unsigned field, const char *s, uint32_t n)
+{
+    uint32_t head = field > 0 || (n && (uint8_t)s[0] < VEC_FIELDS);
+
+    key[0] = (uint8_t)field;
+    if (n)
+        memcpy(key + head, s, n);
+    return n + head;
+}
 
 /* Order of terms. */
 static inline int vec_term_cmp(const uint8_t *a, uint32_t na, const uint8_t *b, uint32_t nb)
@@ -186,15 +259,18 @@ typedef struct vec_runw {
     vec_buf posts;
 } vec_runw;
 
-/* Adds a term with its postings, by ascending ordinal; df >= 1. */
-int vec_runw_term(vec_runw *w, const uint8_t *s, uint32_t n, const vec_post *post, uint32_t df);
-/* Makes the image. off and len are nrow little-endian u32; off[i] = row number minus first. */
+/* Adds a term with its postings, by ascending ordinal; df >= 1. post[i].at is the place in pos of
+ * its tf positions, ascending. len: the rows' lengths, as in vec_runw_image. */
+int vec_runw_term(vec_runw *w, const uint8_t *s, uint32_t n, const vec_post *post, uint32_t df,
+                  const uint32_t *pos, const uint8_t *len);
+/* Makes the image. off, len and ext are nrow little-endian u32; off[i] = row number minus first. */
 int vec_runw_image(vec_runw *w, uint64_t first, uint32_t nrow, const uint8_t *off,
-                   const uint8_t *len, uint8_t **bytes, size_t *n);
+                   const uint8_t *len, const uint8_t *ext, uint8_t **bytes, size_t *n);
 void vec_runw_free(vec_runw *w);
 
-#define VEC_RUN_HEADER 64
-#define VEC_RUN_MAGIC  "vec-run\n"
-#define VEC_RUN_TAIL   8
+#define VEC_RUN_HEADER  80
+#define VEC_RUN_MAGIC   "vec-run\n"
+#define VEC_RUN_VERSION 2
+#define VEC_RUN_TAIL    8
 
 #endif

@@ -74,33 +74,142 @@ static size_t put_block(uint8_t *p, const vec_post *post, uint32_t n, uint32_t b
     return (size_t)(k.p - p);
 }
 
-static int put_postings(vec_buf *b, const vec_post *post, uint32_t df)
+/* ------------------------------------------------------------------------------------ positions */
+
+/* Writes the positions of n postings; room for them was made. */
+static size_t put_positions(uint8_t *p, const vec_post *post, uint32_t n, const uint32_t *pos,
+                            unsigned bits)
+{
+    packer k = {p + 1, 0, 0};
+
+    p[0] = (uint8_t)bits;
+    for (uint32_t i = 0; bits && i < n; i++) {
+        uint32_t before = 0;
+
+        for (uint32_t j = 0; j < post[i].tf; j++) {
+            pack(&k, pos[post[i].at + j] - before, bits);
+            before = pos[post[i].at + j];
+        }
+    }
+    pack_end(&k);
+    return (size_t)(k.p - p);
+}
+
+static int add_positions(vec_buf *b, const vec_post *post, uint32_t n, const uint32_t *pos)
+{
+    uint32_t all = 0;
+    uint64_t count = 0;
+    unsigned bits;
+    int rc;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t before = 0;
+
+        for (uint32_t j = 0; j < post[i].tf; j++) {
+            assert(j == 0 || pos[post[i].at + j] > before);
+            all |= pos[post[i].at + j] - before;
+            before = pos[post[i].at + j];
+        }
+        count += post[i].tf;
+    }
+    bits = width(all);
+    if (count * bits / 8 > VEC_RUN_BYTES_MAX)
+        return VEC_LIMIT;
+    rc = vec_buf_reserve(b, (size_t)(count * bits / 8) + 2);
+    if (!rc)
+        b->n += put_positions(b->p + b->n, post, n, pos, bits);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------------- maxima */
+
+typedef struct pair {
+    uint8_t tf;
+    uint8_t len;
+} pair;
+
+static int by_count(const void *a, const void *b)
+{
+    const pair *x = a, *y = b;
+
+    return x->tf != y->tf ? (int)y->tf - x->tf : (int)x->len - y->len;
+}
+
+/* The pairs that no other beats, most occurrences first; merged to the least loss where there are
+ * too many. */
+static void put_maxima(uint8_t *p, const vec_post *post, uint32_t n, const uint8_t *len)
+{
+    pair all[VEC_BLOCK_POSTINGS];
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t l = vec_get32(len + 4 * (size_t)post[i].ord);
+
+        all[i] = (pair){(uint8_t)(post[i].tf < 255 ? post[i].tf : 255),
+                        (uint8_t)(l < 255 ? l : 255)};
+    }
+    qsort(all, n, sizeof *all, by_count);
+    for (uint32_t i = 0; i < n; i++)
+        if (kept == 0 || all[i].len < all[kept - 1].len)
+            all[kept++] = all[i];
+    while (kept > VEC_MAXIMA) {
+        // Scores grow slowly with the count and quickly as rows get short: join the neighbours
+        // whose lengths differ least.
+        uint32_t at = 0;
+
+        for (uint32_t i = 1; i + 1 < kept; i++)
+            if (all[i].len - all[i + 1].len < all[at].len - all[at + 1].len)
+                at = i;
+        all[at].len = all[at + 1].len;
+        memmove(all + at + 1, all + at + 2, (kept - at - 2) * sizeof *all);
+        kept--;
+    }
+    memset(p, 0, 2 * VEC_MAXIMA);
+    for (uint32_t i = 0; i < kept; i++) {
+        p[2 * i] = all[i].tf;
+        p[2 * i + 1] = all[i].len;
+    }
+}
+
+/* --------------------------------------------------------------------------------------- images */
+
+/* Blocks first, then their positions. */
+static int put_postings(vec_buf *b, const vec_post *post, uint32_t df, const uint32_t *pos,
+                        const uint8_t *len)
 {
     uint32_t nblock = (df - 1) / VEC_BLOCK_POSTINGS + 1;
     size_t skips, start;
-    int rc = vec_buf_reserve(b, VEC_VARINT_MAX + 8 * (size_t)nblock);
+    int rc = vec_buf_reserve(b, VEC_VARINT_MAX + VEC_SKIP_BYTES * (size_t)nblock);
 
     if (rc)
         return rc;
     b->n += vec_put_varint(b->p + b->n, df);
     skips = b->n;
     if (nblock > 1)
-        b->n += 8 * (size_t)nblock;
+        b->n += VEC_SKIP_BYTES * (size_t)nblock;
     start = b->n;
-    for (uint32_t i = 0; i < nblock; i++) {
-        uint32_t from = i * VEC_BLOCK_POSTINGS;
+    for (uint32_t i = 0; i < 2 * nblock; i++) {
+        uint32_t block = i % nblock, from = block * VEC_BLOCK_POSTINGS;
         uint32_t n = df - from < VEC_BLOCK_POSTINGS ? df - from : VEC_BLOCK_POSTINGS;
+        uint8_t *skip;
 
-        rc = vec_buf_reserve(b, BLOCK_MAX);
+        if (i == nblock)
+            start = b->n;
+        rc = i < nblock ? vec_buf_reserve(b, BLOCK_MAX) : add_positions(b, post + from, n, pos);
         if (rc)
             return rc;
-        b->n += put_block(b->p + b->n, post + from, n, from ? post[from - 1].ord + 1 : 0);
+        if (i < nblock)
+            b->n += put_block(b->p + b->n, post + from, n, from ? post[from - 1].ord + 1 : 0);
         if (b->n > VEC_RUN_BYTES_MAX)
             return VEC_LIMIT;
         if (nblock == 1)
             continue;
-        vec_put32(b->p + skips + 8 * (size_t)i, post[from + n - 1].ord);
-        vec_put32(b->p + skips + 8 * (size_t)i + 4, (uint32_t)(b->n - start));
+        skip = b->p + skips + VEC_SKIP_BYTES * (size_t)block;
+        vec_put32(skip + (i < nblock ? 4 : 8), (uint32_t)(b->n - start));
+        if (i < nblock) {
+            vec_put32(skip, post[from + n - 1].ord);
+            put_maxima(skip + 12, post + from, n, len);
+        }
     }
     return VEC_OK;
 }
@@ -116,14 +225,15 @@ static int put_offset(vec_buf *offsets, size_t at)
     return vec_buf_add(offsets, b, sizeof b);
 }
 
-int vec_runw_term(vec_runw *w, const uint8_t *s, uint32_t n, const vec_post *post, uint32_t df)
+int vec_runw_term(vec_runw *w, const uint8_t *s, uint32_t n, const vec_post *post, uint32_t df,
+                  const uint32_t *pos, const uint8_t *len)
 {
     int rc;
 
-    assert(df >= 1 && n <= VEC_TOKEN_MAX);
+    assert(df >= 1 && n <= VEC_TERM_MAX);
     if ((rc = put_offset(&w->term_off, w->terms.n)) ||
         (rc = put_offset(&w->post_off, w->posts.n)) || (rc = vec_buf_add(&w->terms, s, n)) ||
-        (rc = put_postings(&w->posts, post, df)))
+        (rc = put_postings(&w->posts, post, df, pos, len)))
         return rc;
     w->nterm++;
     return VEC_OK;
@@ -145,27 +255,62 @@ static uint8_t *put_lengths(uint8_t *p, const uint8_t *len, uint32_t nrow, unsig
     return p;
 }
 
-int vec_runw_image(vec_runw *w, uint64_t first, uint32_t nrow, const uint8_t *off,
-                   const uint8_t *len, uint8_t **bytes, size_t *n)
+/* Lengths of nrow rows: their sum, the largest, and the bytes that one needs. */
+typedef struct lengths {
+    uint64_t total;
+    uint32_t max;
+    unsigned size;
+} lengths;
+
+static lengths sum_lengths(const uint8_t *len, uint32_t nrow)
 {
-    uint32_t span = nrow ? vec_get32(off + 4 * ((size_t)nrow - 1)) : 0, max = 0;
+    lengths s = {0};
+
+    for (uint32_t i = 0; i < nrow; i++) {
+        uint32_t l = vec_get32(len + 4 * (size_t)i);
+
+        s.total += l;
+        s.max = s.max > l ? s.max : l;
+    }
+    s.size = s.max < 256 ? 1 : s.max < 65536 ? 2 : 4;
+    return s;
+}
+
+static void put_header(uint8_t *p, const vec_runw *w, uint64_t first, uint32_t nrow, uint32_t span,
+                       const lengths *len, const lengths *ext)
+{
+    memset(p, 0, VEC_RUN_HEADER);
+    memcpy(p, VEC_RUN_MAGIC, 8);
+    vec_put32(p + 8, VEC_RUN_VERSION);
+    vec_put32(p + 12, len->size);
+    vec_put64(p + 16, nrow ? first : 0);
+    vec_put32(p + 24, nrow);
+    vec_put32(p + 28, span);
+    vec_put64(p + 32, len->total);
+    vec_put32(p + 40, len->max);
+    vec_put32(p + 44, w->nterm);
+    vec_put32(p + 48, (uint32_t)w->terms.n);
+    vec_put32(p + 52, (uint32_t)w->posts.n);
+    vec_put32(p + 56, ext->size);
+    vec_put32(p + 60, ext->max);
+    vec_put64(p + 64, ext->total);
+}
+
+int vec_runw_image(vec_runw *w, uint64_t first, uint32_t nrow, const uint8_t *off,
+                   const uint8_t *len, const uint8_t *ext, uint8_t **bytes, size_t *n)
+{
+    uint32_t span = nrow ? vec_get32(off + 4 * ((size_t)nrow - 1)) : 0;
     int gaps = nrow && span != nrow - 1, rc;
-    uint64_t total = 0, size;
-    unsigned len_size;
+    lengths l = sum_lengths(len, nrow), e = sum_lengths(ext, nrow);
+    uint64_t size;
     uint8_t *p;
 
     *bytes = NULL;
     *n = 0;
     if ((rc = put_offset(&w->term_off, w->terms.n)) || (rc = put_offset(&w->post_off, w->posts.n)))
         return rc;
-    for (uint32_t i = 0; i < nrow; i++) {
-        uint32_t l = vec_get32(len + 4 * (size_t)i);
-
-        total += l;
-        max = max > l ? max : l;
-    }
-    len_size = max < 256 ? 1 : max < 65536 ? 2 : 4;
-    size = VEC_RUN_HEADER + (uint64_t)nrow * ((gaps ? 4 : 0) + len_size) + w->term_off.n +
+    e.size = e.max ? e.size : 0;
+    size = VEC_RUN_HEADER + (uint64_t)nrow * ((gaps ? 4 : 0) + l.size + e.size) + w->term_off.n +
            w->post_off.n + w->terms.n + w->posts.n + VEC_RUN_TAIL;
     if (size > VEC_RUN_BYTES_MAX)
         return VEC_LIMIT;
@@ -173,24 +318,14 @@ int vec_runw_image(vec_runw *w, uint64_t first, uint32_t nrow, const uint8_t *of
     if (!p)
         return VEC_NOMEM;
     *n = (size_t)size;
-    memset(p, 0, VEC_RUN_HEADER);
-    memcpy(p, VEC_RUN_MAGIC, 8);
-    vec_put32(p + 8, 1);
-    vec_put32(p + 12, len_size);
-    vec_put64(p + 16, nrow ? first : 0);
-    vec_put32(p + 24, nrow);
-    vec_put32(p + 28, span);
-    vec_put64(p + 32, total);
-    vec_put32(p + 40, max);
-    vec_put32(p + 44, w->nterm);
-    vec_put32(p + 48, (uint32_t)w->terms.n);
-    vec_put32(p + 52, (uint32_t)w->posts.n);
+    put_header(p, w, first, nrow, span, &l, &e);
     p += VEC_RUN_HEADER;
     if (gaps) {
         memcpy(p, off, 4 * (size_t)nrow);
         p += 4 * (size_t)nrow;
     }
-    p = put_lengths(p, len, nrow, len_size);
+    p = put_lengths(p, len, nrow, l.size);
+    p = put_lengths(p, ext, nrow, e.size);
     p = append(append(append(append(p, &w->term_off), &w->post_off), &w->terms), &w->posts);
     memset(p, 0, VEC_RUN_TAIL);
     assert(p + VEC_RUN_TAIL == *bytes + *n);

@@ -39,13 +39,15 @@ typedef struct merge {
     uint32_t nrow;
     vec_buf off;
     vec_buf len;
+    vec_buf ext;
     vec_post *post; // of one term; room for every row
+    vec_buf pos;    // of one term
     vec_runw out;
 } merge;
 
 /* ----------------------------------------------------------------------------------------- rows */
 
-static int add_row(merge *m, uint64_t row, uint32_t len)
+static int add_row(merge *m, uint64_t row, uint32_t len, uint32_t ext)
 {
     uint8_t b[4];
     int rc;
@@ -60,6 +62,10 @@ static int add_row(merge *m, uint64_t row, uint32_t len)
         return rc;
     vec_put32(b, len);
     rc = vec_buf_add(&m->len, b, sizeof b);
+    if (rc)
+        return rc;
+    vec_put32(b, ext);
+    rc = vec_buf_add(&m->ext, b, sizeof b);
     if (rc)
         return rc;
     m->nrow++;
@@ -97,7 +103,8 @@ static int add_rows(merge *m, input *in)
         if (m->live && !vec_bits_get(m->live, row))
             continue;
         in->map[i] = m->nrow;
-        rc = add_row(m, m->renumber ? renumbered(m, row) : row, vec_part_len(p, i));
+        rc = add_row(m, m->renumber ? renumbered(m, row) : row, vec_part_len(p, i),
+                     vec_part_ext(p, i));
         if (rc)
             return rc;
     }
@@ -155,6 +162,13 @@ static int advance(merge *m)
     return VEC_OK;
 }
 
+/* The positions of posting i of the block at hand go behind those that are there. */
+static int take_positions(merge *m, vec_cursor *c, uint32_t i, vec_post *post)
+{
+    *post = (vec_post){0, vec_cursor_tf(c, i), (uint32_t)(m->pos.n / 4)};
+    return m->pos.n / 4 > UINT32_MAX - post->tf ? VEC_LIMIT : vec_cursor_positions(c, i, &m->pos);
+}
+
 /* Appends the live postings of the run's current term to m->post. */
 static int add_postings(merge *m, const input *in, uint32_t *df)
 {
@@ -172,7 +186,9 @@ static int add_postings(merge *m, const input *in, uint32_t *df)
                 continue;
             if (*df && ord <= m->post[*df - 1].ord)
                 return VEC_FORMAT;
-            m->post[(*df)++] = (vec_post){ord, vec_cursor_tf(&c, i)};
+            if ((rc = take_positions(m, &c, i, &m->post[*df])))
+                return rc;
+            m->post[(*df)++].ord = ord;
         }
     }
     return rc;
@@ -194,13 +210,16 @@ static int merge_terms(merge *m)
         const uint8_t *s = m->heap[0]->s;
         uint32_t n = m->heap[0]->n, df = 0;
 
+        m->pos.n = 0;
+
         do {
             rc = add_postings(m, m->heap[0], &df);
             if (!rc)
                 rc = advance(m);
         } while (!rc && m->nheap && vec_term_cmp(s, n, m->heap[0]->s, m->heap[0]->n) == 0);
         if (!rc && df)
-            rc = vec_runw_term(&m->out, s, n, m->post, df);
+            rc = vec_runw_term(&m->out, s, n, m->post, df, (const uint32_t *)(const void *)m->pos.p,
+                               m->len.p);
     }
     return rc;
 }
@@ -244,7 +263,7 @@ static int merge_all(vec_run *const *runs, size_t nrun, const uint64_t *live, in
     m.post = vec_alloc_array(m.nrow, sizeof *m.post);
     rc = m.post ? merge_terms(&m) : VEC_NOMEM;
     if (!rc)
-        rc = vec_runw_image(&m.out, m.first, m.nrow, m.off.p, m.len.p, bytes, n);
+        rc = vec_runw_image(&m.out, m.first, m.nrow, m.off.p, m.len.p, m.ext.p, bytes, n);
 done:
     for (size_t i = 0; m.in && i < nrun; i++)
         vec_free(m.in[i].map);
@@ -253,6 +272,8 @@ done:
     vec_free(m.post);
     vec_buf_free(&m.off);
     vec_buf_free(&m.len);
+    vec_buf_free(&m.ext);
+    vec_buf_free(&m.pos);
     vec_runw_free(&m.out);
     return rc;
 }

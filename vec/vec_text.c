@@ -35,7 +35,9 @@ typedef struct term {
     uint32_t hash;
     uint32_t df;
     uint32_t tf;    // in the row being added
-    uint64_t epoch; // the addition that tf belongs to
+    uint32_t last;  // its last position there
+    uint32_t at;    // where its next position goes
+    uint64_t epoch; // the addition that these belong to
     vec_chunk *head;
     vec_chunk *tail;
 } term;
@@ -53,13 +55,18 @@ struct vec_text {
     uint32_t *touched; // terms of the row being added
     uint32_t ntouched;
     uint32_t touched_cap;
+    vec_buf order; // u32 pairs: term and position of each occurrence in the row being added
+    vec_buf pos;   // u32: positions of all postings
     uint64_t first;
     uint64_t last;
     uint32_t nrow;
     uint32_t len_max;
     uint64_t len_total;
+    uint32_t ext_max;
+    uint64_t ext_total;
     vec_buf off; // u32 a row, little-endian: row number minus first
-    vec_buf len; // u32 a row, little-endian: positions
+    vec_buf len; // u32 a row, little-endian: positions in the first field
+    vec_buf ext; // the same of the other fields
 };
 
 int vec_text_new(vec_text **out)
@@ -89,6 +96,9 @@ void vec_text_free(vec_text *t)
     vec_free(t->touched);
     vec_buf_free(&t->off);
     vec_buf_free(&t->len);
+    vec_buf_free(&t->ext);
+    vec_buf_free(&t->order);
+    vec_buf_free(&t->pos);
     vec_free(t);
 }
 
@@ -101,7 +111,7 @@ uint64_t vec_text_bytes(const vec_text *t)
 {
     return t->memory + t->term_cap * sizeof *t->terms + t->touched_cap * sizeof *t->touched +
            (t->slots ? ((uint64_t)t->slot_mask + 1) * sizeof *t->slots : 0) + t->off.cap +
-           t->len.cap;
+           t->len.cap + t->ext.cap + t->order.cap + t->pos.cap;
 }
 
 /* n bytes, aligned to 8, for the life of the index. */
@@ -236,37 +246,76 @@ static int intern(vec_text *t, const uint8_t *s, uint32_t n, uint32_t *out)
 
 /* ----------------------------------------------------------------------------------------- rows */
 
-/* Counts the terms of a stream; *len = its positions. */
-static int count_terms(vec_text *t, const uint8_t *stream, size_t n, uint32_t *len)
+/* One occurrence of a term at a position of a field; terms of different fields are different. */
+static int count_term(vec_text *t, const uint8_t *s, uint32_t n, uint32_t pos)
 {
-    vec_token tok;
-    size_t pos = 0;
+    void *touched = t->touched;
+    uint32_t pair[2] = {0, pos};
+    term *m;
     int rc;
 
-    *len = 0;
+    if ((rc = intern(t, s, n, &pair[0])))
+        return rc;
+    m = &t->terms[pair[0]];
+    if (m->epoch == t->epoch && m->last == pos)
+        return VEC_OK; // colocated with itself
+    if ((rc = vec_buf_add(&t->order, pair, sizeof pair)))
+        return rc;
+    if (m->epoch != t->epoch) {
+        rc = grow_array(&touched, &t->touched_cap, t->ntouched, sizeof *t->touched);
+        t->touched = touched;
+        if (rc)
+            return rc;
+        t->touched[t->ntouched++] = pair[0];
+        m->epoch = t->epoch;
+        m->tf = 0;
+    }
+    m->tf++;
+    m->last = pos;
+    return VEC_OK;
+}
+
+/* Counts the terms of a stream; len[f] = positions of field f. */
+static int count_terms(vec_text *t, const uint8_t *stream, size_t n, uint32_t len[VEC_FIELDS])
+{
+    uint8_t key[VEC_TERM_MAX];
+    unsigned field = 0;
+    vec_token tok;
+    size_t pos = 0;
+    int rc, bad;
+
+    memset(len, 0, VEC_FIELDS * sizeof *len);
     t->ntouched = 0;
+    t->order.n = 0;
     t->epoch++;
     while ((rc = vec_token_next(stream, n, &pos, &tok)) == 1) {
-        void *touched = t->touched;
-        uint32_t i;
-        int bad;
-
-        if ((bad = intern(t, (const uint8_t *)tok.s, tok.n, &i)))
-            return bad;
-        *len += !tok.colocated || *len == 0;
-        if (t->terms[i].epoch == t->epoch) {
-            t->terms[i].tf++;
+        if (vec_token_is_break(&tok)) {
+            if (++field == VEC_FIELDS)
+                return VEC_FORMAT;
             continue;
         }
-        bad = grow_array(&touched, &t->touched_cap, t->ntouched, sizeof *t->touched);
-        t->touched = touched;
+        len[field] += !tok.colocated || len[field] == 0;
+        bad = count_term(t, key, vec_term_key(key, field, tok.s, tok.n), len[field] - 1);
         if (bad)
             return bad;
-        t->terms[i].epoch = t->epoch;
-        t->terms[i].tf = 1;
-        t->touched[t->ntouched++] = i;
     }
     return rc;
+}
+
+/* Puts the counted positions behind those of the rows before; room for them was made. */
+static void enter_positions(vec_text *t)
+{
+    uint32_t at = (uint32_t)(t->pos.n / 4);
+    const uint32_t *order = (const uint32_t *)(const void *)t->order.p;
+    uint32_t *pos = (uint32_t *)(void *)t->pos.p;
+
+    for (uint32_t i = 0; i < t->ntouched; i++) {
+        t->terms[t->touched[i]].at = at;
+        at += t->terms[t->touched[i]].tf;
+    }
+    for (size_t i = 0; i < t->order.n / 8; i++)
+        pos[t->terms[order[2 * i]].at++] = order[2 * i + 1];
+    t->pos.n = 4 * (size_t)at;
 }
 
 /* Makes room for one more posting of a term. */
@@ -293,37 +342,56 @@ static int reserve(vec_text *t, term *m)
     return VEC_OK;
 }
 
+/* Room for everything that a counted row needs. */
+static int reserve_row(vec_text *t)
+{
+    int rc;
+
+    if (t->pos.n / 4 + t->order.n / 8 > UINT32_MAX)
+        return VEC_LIMIT;
+    if ((rc = vec_buf_reserve(&t->off, 4)) || (rc = vec_buf_reserve(&t->len, 4)) ||
+        (rc = vec_buf_reserve(&t->ext, 4)) || (rc = vec_buf_reserve(&t->pos, t->order.n / 2)))
+        return rc;
+    for (uint32_t i = 0; i < t->ntouched; i++)
+        if ((rc = reserve(t, &t->terms[t->touched[i]])))
+            return rc;
+    return VEC_OK;
+}
+
 int vec_text_add(vec_text *t, uint64_t row, const uint8_t *stream, size_t n)
 {
     uint64_t first = t->nrow ? t->first : row;
-    uint32_t len;
+    uint32_t len[VEC_FIELDS], ext = 0;
     int rc;
 
     if (t->nrow && row <= t->last)
         return VEC_MISUSE;
     if (n > VEC_STREAM_BYTES_MAX || row - first > VEC_RUN_SPAN_MAX)
         return VEC_LIMIT;
-    if ((rc = count_terms(t, stream, n, &len)) || (rc = vec_buf_reserve(&t->off, 4)) ||
-        (rc = vec_buf_reserve(&t->len, 4)))
+    if ((rc = count_terms(t, stream, n, len)) || (rc = reserve_row(t)))
         return rc;
-    for (uint32_t i = 0; i < t->ntouched; i++)
-        if ((rc = reserve(t, &t->terms[t->touched[i]])))
-            return rc;
+    enter_positions(t);
     for (uint32_t i = 0; i < t->ntouched; i++) {
         term *m = &t->terms[t->touched[i]];
 
-        m->tail->post[m->tail->n++] = (vec_post){t->nrow, m->tf};
+        m->tail->post[m->tail->n++] = (vec_post){t->nrow, m->tf, m->at - m->tf};
         m->df++;
     }
+    for (unsigned f = 1; f < VEC_FIELDS; f++)
+        ext += len[f];
     vec_put32(t->off.p + t->off.n, (uint32_t)(row - first));
-    vec_put32(t->len.p + t->len.n, len);
+    vec_put32(t->len.p + t->len.n, len[0]);
+    vec_put32(t->ext.p + t->ext.n, ext);
     t->off.n += 4;
     t->len.n += 4;
+    t->ext.n += 4;
     t->first = first;
     t->last = row;
     t->nrow++;
-    t->len_total += len;
-    t->len_max = t->len_max > len ? t->len_max : len;
+    t->len_total += len[0];
+    t->len_max = t->len_max > len[0] ? t->len_max : len[0];
+    t->ext_total += ext;
+    t->ext_max = t->ext_max > ext ? t->ext_max : ext;
     return VEC_OK;
 }
 
@@ -333,25 +401,52 @@ const vec_part *vec_text_part(const vec_text *t, vec_part *buf)
 {
     uint64_t span = t->last - t->first;
 
-    *buf = (vec_part){t->first, t->nrow, (uint32_t)span, NULL,
-                      t->len.p, 4,       t->len_max,     t->len_total};
+    *buf = (vec_part){.first = t->first,
+                      .nrow = t->nrow,
+                      .span = (uint32_t)span,
+                      .len = t->len.p,
+                      .len_size = 4,
+                      .len_max = t->len_max,
+                      .len_total = t->len_total,
+                      .ext = t->ext.p,
+                      .ext_size = t->ext_max ? 4 : 0,
+                      .ext_total = t->ext_total};
     if (t->nrow && span != t->nrow - 1)
         buf->rowoff = t->off.p;
     return buf;
+}
+
+static vec_ref ref_of(const vec_text *t, const term *m)
+{
+    return (vec_ref){.df = m->df, .chunk = m->head, .pos = (const void *)t->pos.p};
 }
 
 void vec_text_find(const vec_text *t, const uint8_t *s, uint32_t n, vec_ref *out)
 {
     const uint32_t *slot;
 
-    *out = (vec_ref){NULL, 0, 0, NULL};
+    *out = (vec_ref){NULL, 0, 0, NULL, NULL};
     if (!t->slots)
         return;
     slot = find_slot(t, s, n, hash(t->seed, s, n));
-    if (*slot && t->terms[*slot - 1].df) {
-        out->df = t->terms[*slot - 1].df;
-        out->chunk = t->terms[*slot - 1].head;
+    if (*slot && t->terms[*slot - 1].df)
+        *out = ref_of(t, &t->terms[*slot - 1]);
+}
+
+int vec_text_prefix(const vec_text *t, const uint8_t *s, uint32_t n, vec_each_ref *fn, void *ctx)
+{
+    int rc = VEC_OK;
+
+    for (uint32_t i = 0; i < t->nterm && !rc; i++) {
+        const term *m = &t->terms[i];
+
+        if (m->df && m->n >= n && memcmp(m->s, s, n) == 0) {
+            vec_ref ref = ref_of(t, m);
+
+            rc = fn(ctx, &ref);
+        }
     }
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------------------- image */
@@ -363,7 +458,7 @@ static int by_bytes(const void *a, const void *b)
     return vec_term_cmp(x->s, x->n, y->s, y->n);
 }
 
-static int put_term(vec_runw *w, const term *m, vec_post *post)
+static int put_term(const vec_text *t, vec_runw *w, const term *m, vec_post *post)
 {
     uint32_t n = 0;
 
@@ -371,7 +466,7 @@ static int put_term(vec_runw *w, const term *m, vec_post *post)
         memcpy(post + n, c->post, c->n * sizeof *post);
         n += c->n;
     }
-    return vec_runw_term(w, m->s, m->n, post, n);
+    return vec_runw_term(w, m->s, m->n, post, n, (const void *)t->pos.p, t->len.p);
 }
 
 int vec_text_image(const vec_text *t, uint8_t **bytes, size_t *n)
@@ -392,9 +487,9 @@ int vec_text_image(const vec_text *t, uint8_t **bytes, size_t *n)
     qsort(order, count, sizeof *order, by_bytes);
     rc = VEC_OK;
     for (size_t i = 0; i < count && !rc; i++)
-        rc = put_term(&w, order[i], post);
+        rc = put_term(t, &w, order[i], post);
     if (!rc)
-        rc = vec_runw_image(&w, t->first, t->nrow, t->off.p, t->len.p, bytes, n);
+        rc = vec_runw_image(&w, t->first, t->nrow, t->off.p, t->len.p, t->ext.p, bytes, n);
 done:
     vec_free(order);
     vec_free(post);

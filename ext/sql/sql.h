@@ -222,6 +222,7 @@ enum {
     SQL_HID_TEXT_WEIGHT,
     SQL_HID_RRF_K,
     SQL_HID_AS_OF,
+    SQL_HID_SYNTAX,
     SQL_HID_N
 };
 extern const char *const sql_hidden_names[SQL_HID_N]; /* [SQL_HID_TABLE] is NULL */
@@ -296,20 +297,23 @@ void sql_spare_drop(sql_db *d); /* the statements that it keeps */
 typedef struct sql_tokens {
     uint8_t *bytes; /* a token stream, vec.h; by sqlite3_malloc */
     size_t n, room;
-    size_t count;
+    size_t count;  /* tokens of the field at hand */
+    size_t breaks; /* ends of fields that are due before the next token */
 } sql_tokens;
 
 /* The connection's tokenizer for a specification, made once. *err by sqlite3_malloc, without
  * prefix. */
 int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **err);
 const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
-/* Replaces *out. query: 1 for a search, 0 for a row's text. */
-int sql_tokenize(sql_tokenizer *tok, int query, const char *text, size_t n, sql_tokens *out);
+/* Replaces *out by the stream of a row's content, tags and session (ST_NULL: none). */
+int sql_tokenize_row(sql_tokenizer *tok, const st_value text[3], sql_tokens *out);
 void sql_tokens_free(sql_tokens *t);
+/* What a text is: a row's, a query's, a query's that ends with the beginning of a word. */
+enum { SQL_TOKENS_ROW, SQL_TOKENS_QUERY, SQL_TOKENS_PREFIX };
 /* Calls fn for each token, cut to VEC_TOKEN_MAX, with the bytes of the text it comes from: as the
  * tokenizer says, unchecked. What fn returns but SQLITE_OK ends it. */
 typedef int sql_token_fn(void *ctx, const char *s, size_t n, int colocated, int start, int end);
-int sql_tokenize_each(sql_tokenizer *tok, int query, const char *text, size_t n, sql_token_fn *fn,
+int sql_tokenize_each(sql_tokenizer *tok, int what, const char *text, size_t n, sql_token_fn *fn,
                       void *ctx);
 /* The tokenizer of the table's store, if it gives the tokens that the store was written with;
  * otherwise an error. */
@@ -365,8 +369,13 @@ void sql_terms_free(sql_terms *t);
 
 /* The query vector of `embedding MATCH v`: dim floats, by sqlite3_malloc. */
 int sql_query_vector(sql_table *t, sqlite3_value *v, float **out);
-/* The tokens of a plain-text query; none for NULL and for text without words. */
-int sql_query_text(sql_table *t, sqlite3_value *v, sql_tokens *out);
+/* A text query (sql_ask.h), as plain words or in FTS5's language; for the fields of the mask. It
+ * asks for nothing where v is NULL or has no words. Free *out in any case. */
+typedef struct sql_ask sql_ask;
+int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sql_ask *out);
+void sql_ask_free(sql_ask *a);
+/* The value of `syntax`: *fts5 = 0 plain, 1 fts5. */
+int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5);
 /* Whole number, or number, of a setting. */
 int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out);
 int sql_setting_real(sql_table *t, int hid, sqlite3_value *v, double *out);
@@ -393,8 +402,9 @@ typedef struct sql_current {
     sql_table *table;
     st_view *view;
     uint64_t row;
-    const sql_tokens *tokens; /* of the text part; NULL without one */
-    double rank;              /* NaN where the row has none */
+    const sql_ask *ask;    /* the text part; NULL without one */
+    double rank;           /* NaN where the row has none */
+    const st_cursor *rows; /* NULL: the row was found by its id */
 } sql_current;
 /* Looks for the open cursor that drew this serial number for the row it is still on; 0: none. */
 int sql_cursor_current(sql_db *d, uintptr_t serial, sql_current *out);

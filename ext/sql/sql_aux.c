@@ -10,10 +10,10 @@
  * text. It is then a copy whose address stands for the serial number as long as SQLite holds it: a
  * `sql_mark` in a list of the connection's.
  *
- * A text is tokenised again, with offsets, and a token that is one of the query's is marked. Marks
- * that touch or overlap (trigrams) become one. The window of a snippet is chosen as FTS5 does: most
- * different words first, then most words, a start of a sentence worth 100 words and that of the
- * text 120; found in one pass.
+ * A text is tokenised again, with offsets, and what the query's phrases match in it is marked
+ * (sql_doc.c). Marks that touch or overlap (trigrams) become one. The window of a snippet is chosen
+ * as FTS5 does: most different phrases first, then most instances, a start of a sentence worth 100
+ * and that of the text 120; found in one pass.
  *
  * A value that lost its row (an aggregate's, say) is an error. A plain NULL, which is what an outer
  * join gives where there is no row, gives NULL.
@@ -27,8 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sql.h"
-#include "vec.h"
+#include "sql_doc.h"
 
 #define ROW_TYPE "h5mem-row"
 
@@ -124,130 +123,45 @@ static int find_row(sqlite3_context *ctx, sqlite3_value *v, const char *name, sq
 
 /* ----------------------------------------------------------------------------------------- text */
 
-typedef struct word {
-    int start, end; /* bytes of the text */
-    int term;       /* the query's, or -1 */
-} word;
-
-typedef struct doc {
-    const char *text;
-    size_t n;
-    word *words; /* one a position */
-    size_t nword, room;
-    vec_token *terms; /* the query's, sorted, each once */
-    size_t nterm;
-    int outside; /* the tokenizer gave offsets that are not the text's */
-} doc;
-
-static int by_bytes(const void *a, const void *b)
+// Free in any case. 1; 0: the column has no value; -1 after leaving an error in ctx.
+static int doc_read(sqlite3_context *ctx, const sql_current *row, int field, int need_words,
+                    sql_doc *d)
 {
-    const vec_token *x = a, *y = b;
-    int order = memcmp(x->s, y->s, x->n < y->n ? x->n : y->n);
-    return order ? order : (x->n > y->n) - (x->n < y->n);
-}
-
-static int read_terms(doc *d, const sql_tokens *tokens)
-{
-    size_t pos = 0, n = 0;
-    vec_token tok;
-    d->terms = sqlite3_malloc64((tokens->count + 1) * sizeof *d->terms);
-    if (!d->terms) {
-        return SQLITE_NOMEM;
-    }
-    while (n < tokens->count && vec_token_next(tokens->bytes, tokens->n, &pos, &tok) == 1) {
-        d->terms[n++] = tok;
-    }
-    qsort(d->terms, n, sizeof *d->terms, by_bytes);
-    for (size_t i = 0; i < n; i++) {
-        if (d->nterm == 0 || by_bytes(&d->terms[d->nterm - 1], &d->terms[i]) != 0) {
-            d->terms[d->nterm++] = d->terms[i];
-        }
-    }
-    return SQLITE_OK;
-}
-
-static int term_of(const doc *d, const char *s, size_t n)
-{
-    vec_token key = {s, (uint32_t)n, 0};
-    const vec_token *t = d->nterm ? bsearch(&key, d->terms, d->nterm, sizeof key, by_bytes) : NULL;
-    return t ? (int)(t - d->terms) : -1;
-}
-
-static int on_word(void *ctx, const char *s, size_t n, int colocated, int start, int end)
-{
-    doc *d = ctx;
-    int term = term_of(d, s, n);
-    if (start < 0 || end < start || (size_t)end > d->n) {
-        d->outside = 1;
-        return SQLITE_ERROR;
-    }
-    if (colocated && d->nword > 0) {
-        word *last = &d->words[d->nword - 1];
-        last->term = last->term < 0 ? term : last->term;
-        return SQLITE_OK;
-    }
-    if (d->nword == d->room) {
-        size_t room = d->room * 2 + 64;
-        word *more = sqlite3_realloc64(d->words, room * sizeof *more);
-        if (!more) {
-            return SQLITE_NOMEM;
-        }
-        d->words = more;
-        d->room = room;
-    }
-    d->words[d->nword++] = (word){start, end, term};
-    return SQLITE_OK;
-}
-
-static void doc_free(doc *d)
-{
-    sqlite3_free(d->words);
-    sqlite3_free(d->terms);
-}
-
-// Free in any case. 0 after leaving a result in ctx: an error, or NULL for a column without value.
-static int doc_read(sqlite3_context *ctx, const sql_current *row, int which, int need_words, doc *d)
-{
-    static const int columns[] = {ST_COL_CONTENT, ST_COL_TAGS, ST_COL_SESSION};
     sql_tokenizer *tok;
     st_value v;
     st_error err = {0};
     memset(d, 0, sizeof *d);
-    if (st_view_value(row->view, row->row, columns[which], &v, &err) != ST_OK) {
+    if (st_view_value(row->view, row->row, sql_field_columns[field], &v, &err) != ST_OK) {
         sql_fail_st(row->table, &err);
         sql_fail_fn_table(ctx, row->table, sql_code(err.code));
-        return 0;
+        return -1;
     }
     if (v.type != ST_TEXT) {
         return 0;
     }
     d->text = v.n > 0 ? v.p : "";
     d->n = v.n;
-    // only content is searched, so only there is something to mark
-    int marks = which == 0 && row->tokens, rc = SQLITE_OK;
+    int marks = row->ask && sql_doc_wanted(row->ask, field), rc = SQLITE_OK;
     if (!marks && !need_words) {
         return 1;
     }
     if (d->n > INT32_MAX) {
         sqlite3_result_error_toobig(ctx);
-        return 0;
+        return -1;
     }
     rc = sql_table_tokenizer(row->table, &tok);
     if (rc != SQLITE_OK) {
         sql_fail_fn_table(ctx, row->table, rc);
-        return 0;
+        return -1;
     }
-    rc = marks ? read_terms(d, row->tokens) : SQLITE_OK;
-    if (rc == SQLITE_OK) {
-        rc = sql_tokenize_each(tok, 0, d->text, d->n, on_word, d);
-    }
+    rc = sql_doc_find(d, tok, marks ? row->ask : NULL, field);
     if (d->outside) {
         sql_fail_fn(ctx, rc, row->table->name, NULL,
                     "the tokenizer gives offsets outside the text");
     } else if (rc != SQLITE_OK) {
         sqlite3_result_error_code(ctx, rc);
     }
-    return rc == SQLITE_OK;
+    return rc == SQLITE_OK ? 1 : -1;
 }
 
 /* --------------------------------------------------------------------------------------- output */
@@ -268,19 +182,34 @@ static void append(sqlite3_str *out, piece p)
     sqlite3_str_append(out, p.s, p.n);
 }
 
+// Bytes of the instance's words among [from, to).
+static void mark_range(const sql_doc *d, const sql_instance *x, size_t from, size_t to, int *start,
+                       int *end)
+{
+    size_t i = x->from > from ? x->from : from, last = x->to < to ? x->to : to;
+    *start = d->words[i].start;
+    for (*end = *start; i < last; i++) {
+        *end = d->words[i].end > *end ? d->words[i].end : *end;
+    }
+}
+
 // Text from byte `at` through the words [from, to), with the marks; returns where it stopped.
-static int put_words(sqlite3_str *out, const doc *d, int at, size_t from, size_t to, piece open,
+static int put_words(sqlite3_str *out, const sql_doc *d, int at, size_t from, size_t to, piece open,
                      piece close)
 {
-    for (size_t i = from; i < to;) {
-        int start = d->words[i].start, end = d->words[i].end;
-        if (d->words[i++].term < 0) {
+    for (size_t i = 0; i < d->ninstance && d->instances[i].from < to;) {
+        int start, end, s, e;
+        if (d->instances[i].to <= from) {
+            i++;
             continue;
         }
-        for (; i < to && d->words[i].start <= end; i++) {
-            if (d->words[i].term >= 0 && d->words[i].end > end) {
-                end = d->words[i].end;
+        mark_range(d, &d->instances[i++], from, to, &start, &end);
+        for (; i < d->ninstance && d->instances[i].from < to; i++) {
+            mark_range(d, &d->instances[i], from, to, &s, &e);
+            if (s > end) {
+                break;
             }
+            end = e > end ? e : end;
         }
         if (start >= at) { // not: a tokenizer that goes backwards
             append(out, (piece){d->text + at, start - at});
@@ -337,7 +266,7 @@ static int right_count(sqlite3_context *ctx, const char *name, int argc, int lea
 static void highlight_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     sql_current row;
-    doc d;
+    sql_doc d;
     if (!right_count(ctx, "highlight", argc, 4, 4) || !find_row(ctx, argv[0], "highlight", &row)) {
         return;
     }
@@ -345,40 +274,33 @@ static void highlight_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     if (which < 0) {
         return;
     }
-    if (doc_read(ctx, &row, which, 0, &d)) {
+    if (doc_read(ctx, &row, which, 0, &d) > 0) {
         sqlite3_str *out = sqlite3_str_new(row.table->db->db);
         int at = put_words(out, &d, 0, 0, d.nword, piece_of(argv[2]), piece_of(argv[3]));
         append(out, (piece){d.text + at, (int)(d.n - (size_t)at)});
         finish(ctx, out);
     }
-    doc_free(&d);
+    sql_doc_free(&d);
 }
 
 /* -------------------------------------------------------------------------------------- snippet */
 
-/* The words in a window that only moves forward. */
+/* The instances in a window of words that only moves forward. */
 typedef struct window {
-    size_t from, to; /* words [from, to) */
-    size_t *seen;    /* for each term, how often in the window */
+    size_t from, to; /* instances [from, to) */
+    size_t *seen;    /* for each phrase, how often in the window */
     size_t different, all;
 } window;
 
-static void slide(window *w, const doc *d, size_t from, size_t length)
+static void slide(window *w, const sql_doc *d, size_t from, size_t length)
 {
-    size_t to = length < d->nword - from ? from + length : d->nword;
-    for (; w->to < to; w->to++) {
-        int term = d->words[w->to].term;
-        if (term >= 0) {
-            w->different += w->seen[term]++ == 0;
-            w->all++;
-        }
+    for (; w->to < d->ninstance && d->instances[w->to].from < from + length; w->to++) {
+        w->different += w->seen[d->instances[w->to].phrase]++ == 0;
+        w->all++;
     }
-    for (; w->from < from; w->from++) {
-        int term = d->words[w->from].term;
-        if (term >= 0) {
-            w->different -= --w->seen[term] == 0;
-            w->all--;
-        }
+    for (; w->from < w->to && d->instances[w->from].from < from; w->from++) {
+        w->different -= --w->seen[d->instances[w->from].phrase] == 0;
+        w->all--;
     }
 }
 
@@ -387,7 +309,7 @@ static size_t score(const window *w)
     return w->different * 1000 + (w->all - w->different);
 }
 
-static int starts_sentence(const doc *d, size_t i)
+static int starts_sentence(const sql_doc *d, size_t i)
 {
     int at = d->words[i].start;
     while (at > 0 && strchr(" \t\r\n", d->text[at - 1]) && d->text[at - 1]) {
@@ -396,37 +318,39 @@ static int starts_sentence(const doc *d, size_t i)
     return i == 0 || (at > 0 && at < d->words[i].start && strchr(".:", d->text[at - 1]));
 }
 
-// Where the best window begins; 0 without a match.
-static int best_start(const doc *d, size_t length, size_t *out)
+// The window with the matches in the middle.
+static size_t centred(const sql_doc *d, const window *w, size_t first, size_t length)
 {
-    size_t best = 0, sentence = 0;
+    long long last = (long long)d->instances[w->to - 1].to;
+    long long at = (long long)first - ((long long)length - (last - (long long)first)) / 2;
+    long long most = (long long)(d->nword - length);
+    return (size_t)(at < 0 ? 0 : at > most ? most : at);
+}
+
+// Where the best window begins; 0 without a match.
+static int best_start(const sql_doc *d, size_t length, size_t *out)
+{
+    size_t best = 0, sentence = 0, word = 0;
     window at_word = {0}, at_sentence = {0};
     *out = 0;
-    if (d->nterm == 0 || length >= d->nword) {
+    if (d->ninstance == 0 || length >= d->nword) {
         return SQLITE_OK; // all of it
     }
-    at_word.seen = sqlite3_malloc64(d->nterm * 2 * sizeof *at_word.seen);
+    at_word.seen = sqlite3_malloc64(d->nphrase * 2 * sizeof *at_word.seen);
     if (!at_word.seen) {
         return SQLITE_NOMEM;
     }
-    memset(at_word.seen, 0, d->nterm * 2 * sizeof *at_word.seen);
-    at_sentence.seen = at_word.seen + d->nterm;
-    for (size_t i = 0; i < d->nword; i++) {
-        sentence = starts_sentence(d, i) ? i : sentence;
-        if (d->words[i].term < 0) {
-            continue;
+    memset(at_word.seen, 0, d->nphrase * 2 * sizeof *at_word.seen);
+    at_sentence.seen = at_word.seen + d->nphrase;
+    for (size_t k = 0; k < d->ninstance; k++) {
+        size_t i = d->instances[k].from;
+        for (; word <= i; word++) {
+            sentence = starts_sentence(d, word) ? word : sentence;
         }
         slide(&at_word, d, i, length);
         if (score(&at_word) > best) {
-            // the matches in the middle
-            size_t last = at_word.to;
-            while (d->words[last - 1].term < 0) {
-                last--;
-            }
-            size_t before = (length - (last - i)) / 2;
             best = score(&at_word);
-            *out = i > before ? i - before : 0;
-            *out = *out + length > d->nword ? d->nword - length : *out;
+            *out = centred(d, &at_word, i, length);
         }
         if (sentence < i) {
             slide(&at_sentence, d, sentence, length);
@@ -444,7 +368,7 @@ static int best_start(const doc *d, size_t length, size_t *out)
 static void snippet_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     sql_current row;
-    doc d;
+    sql_doc d;
     char show[SQL_SHOW];
     if (!right_count(ctx, "snippet", argc, 6, 6) || !find_row(ctx, argv[0], "snippet", &row)) {
         return;
@@ -462,7 +386,7 @@ static void snippet_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
                     sql_show(argv[5], show));
         return;
     }
-    if (doc_read(ctx, &row, which, 1, &d)) {
+    if (doc_read(ctx, &row, which, 1, &d) > 0) {
         size_t from, n = (sqlite3_uint64)length < d.nword ? (size_t)length : d.nword;
         piece ellipsis = piece_of(argv[4]);
         if (best_start(&d, n, &from) != SQLITE_OK) {
@@ -486,34 +410,64 @@ static void snippet_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
             finish(ctx, out);
         }
     }
-    doc_free(&d);
+    sql_doc_free(&d);
 }
 
 /* ----------------------------------------------------------------------------------------- bm25 */
 
-// The row's rank. FTS5 multiplies a term's count by its column's weight; the ranking has only the
-// weights it was made with, 1, and one column to count in.
+// The rank of the row with a column's occurrences counted so many times, from its texts.
+static int weighted(sqlite3_context *ctx, const sql_current *row, const double *weight, double *out)
+{
+    size_t n = row->ask->ask.nphrase;
+    double *count = sqlite3_malloc64((n + 1) * sizeof *count), length = 0;
+    int all = 0, ok = count != NULL;
+    if (!ok) {
+        sqlite3_result_error_nomem(ctx);
+        return 0;
+    }
+    memset(count, 0, n * sizeof *count);
+    for (int f = 1; f < VEC_FIELDS; f++) {
+        all |= sql_doc_wanted(row->ask, f);
+    }
+    for (int f = 0; f < (all ? VEC_FIELDS : 1) && ok; f++) {
+        sql_doc d;
+        ok = doc_read(ctx, row, f, 1, &d) >= 0;
+        for (size_t i = 0; i < d.ninstance; i++) {
+            count[d.instances[i].phrase] += weight[f];
+        }
+        length += (double)d.nword;
+        sql_doc_free(&d);
+    }
+    *out = ok ? -st_cursor_bm25(row->rows, count, n, length) : NAN;
+    sqlite3_free(count);
+    return ok;
+}
+
+// The row's rank. FTS5 multiplies a phrase's count by its column's weight.
 static void bm25_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
-    static const char *const columns[] = {"content", "tags", "session"};
+    double weight[VEC_FIELDS] = {1, 1, 1};
     sql_current row;
     char show[SQL_SHOW];
     if (!right_count(ctx, "bm25", argc, 1, 4) || !find_row(ctx, argv[0], "bm25", &row)) {
         return;
     }
+    int plain = 1;
     for (int i = 1; i < argc; i++) {
         int type = sqlite3_value_type(argv[i]);
-        if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) ||
-            sqlite3_value_double(argv[i]) != 1.0) {
+        weight[i - 1] = sqlite3_value_double(argv[i]);
+        if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !isfinite(weight[i - 1]) ||
+            weight[i - 1] < 0) {
             sql_fail_fn(ctx, SQLITE_ERROR, row.table->name, NULL,
-                        "the weight of %s in bm25() is %s; it takes 1: content alone is searched, "
-                        "and ranked so",
-                        columns[i - 1], sql_show(argv[i], show));
+                        "the weight of %s in bm25() is %s; it takes a number, 0 or more",
+                        sql_field_names[i - 1], sql_show(argv[i], show));
             return;
         }
+        plain &= weight[i - 1] == 1.0;
     }
-    if (!isnan(row.rank)) {
-        sqlite3_result_double(ctx, row.rank);
+    double rank = row.rank;
+    if (!isnan(rank) && (plain || weighted(ctx, &row, weight, &rank))) {
+        sqlite3_result_double(ctx, rank);
     }
 }
 

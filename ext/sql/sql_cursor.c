@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sql.h"
+#include "sql_ask.h"
 #include "sql_value.h"
 
 enum { MARK_EMBEDDING = 1, MARK_CONTENT = 2, MARK_TABLE = 4 };
@@ -32,24 +32,25 @@ struct sql_cursor {
     int marks;
     sqlite3_value *bound[SQL_HID_N]; /* settings and the text query, as given */
     int has_text;
-    sql_tokens tokens; /* of the text part */
-    uintptr_t serial;  /* of the row it is on, once the table's own column was read; else 0 */
-    sql_cursor *next;  /* of the connection's */
+    sql_ask ask;      /* the text part; read by rows as long as that is open */
+    uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
+    sql_cursor *next; /* of the connection's */
 };
 
 /* What xFilter puts together; freed by query_free. */
 typedef struct query {
     st_query q;
     sql_terms terms;
-    sql_tokens tokens;
     float *vector;
     int64_t limit, offset;
+    sqlite3_value *text; /* the text query */
+    unsigned fields;
+    int fts5;
 } query;
 
 static void query_free(query *w)
 {
     sql_terms_free(&w->terms);
-    sql_tokens_free(&w->tokens);
     sqlite3_free(w->vector);
 }
 
@@ -63,7 +64,7 @@ static void drop_rows(sql_cursor *c)
         sqlite3_value_free(c->bound[i]);
         c->bound[i] = NULL;
     }
-    sql_tokens_free(&c->tokens);
+    sql_ask_free(&c->ask);
     c->at_row = c->marks = c->has_text = 0;
     c->serial = 0;
 }
@@ -138,9 +139,14 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
         c->marks |= a->col == SQL_HID_TABLE ? MARK_TABLE : MARK_CONTENT;
         w->q.has_text = 1;
         rc = a->col == SQL_HID_TABLE ? keep_bound(c, SQL_HID_TABLE, v) : SQLITE_OK;
-        return rc == SQLITE_OK ? sql_query_text(t, v, &w->tokens) : rc;
+        w->text = v;
+        w->fields = a->col == SQL_HID_TABLE ? SQL_FIELDS_ALL : SQL_FIELD_CONTENT;
+        return rc;
     case SQL_ARG_SETTING:
         rc = keep_bound(c, a->col, v);
+        if (rc == SQLITE_OK && a->col == SQL_HID_SYNTAX) {
+            return sql_setting_syntax(t, v, &w->fts5);
+        }
         return rc == SQLITE_OK ? bind_setting(t, &w->q, a->col, v) : rc;
     case SQL_ARG_LIMIT:
         w->limit = sqlite3_value_int64(v);
@@ -178,14 +184,17 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
     for (int i = 0; i < argc && rc == SQLITE_OK && sql_plan_next_arg(&codes, &a); i++) {
         rc = read_arg(t, c, w, &a, argv[i]);
     }
+    if (rc == SQLITE_OK && w->text) {
+        rc = sql_query_text(t, w->text, w->fields, w->fts5, &c->ask);
+    }
     if (rc != SQLITE_OK) {
         return rc;
     }
     w->q.terms = w->terms.term;
     w->q.nterm = w->terms.n;
     w->q.vector = w->vector;
-    w->q.tokens = w->tokens.bytes;
-    w->q.ntokens = w->tokens.n;
+    w->q.ask = w->text ? &c->ask.ask : NULL;
+    w->q.ask_filters = c->ask.filters;
     if (w->limit >= 0 && w->offset >= 0 && w->limit <= INT32_MAX && w->offset <= INT32_MAX) {
         w->q.hint = (uint64_t)w->limit + (uint64_t)w->offset;
     }
@@ -244,8 +253,6 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     if (rc == SQLITE_OK) {
         rc = search(t, c, &w, idx_num);
         c->has_text = w.q.has_text;
-        c->tokens = w.tokens;
-        memset(&w.tokens, 0, sizeof w.tokens);
     }
     query_free(&w);
     return rc;
@@ -308,7 +315,8 @@ int sql_cursor_current(sql_db *d, uintptr_t serial, sql_current *out)
         out->table = (sql_table *)c->base.pVtab;
         out->view = c->view;
         out->row = c->row;
-        out->tokens = c->has_text ? &c->tokens : NULL;
+        out->ask = c->has_text ? &c->ask : NULL;
+        out->rows = c->rows;
         out->rank = c->rows ? st_cursor_rank(c->rows) : NAN;
     }
     return c != NULL;

@@ -1,8 +1,7 @@
 /*
  * sql_query.c - what the values of a search mean: the query vector, the words, k and the settings.
  *
- * Text is plain words: any string is a query, its tokens are OR-ed and ranked, punctuation is
- * punctuation.
+ * What a text query means is in sql_plain.c and sql_fts5.c.
  *
  * ERRORS   each names the column or setting and the value.
  *
@@ -11,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sql.h"
+#include "sql_ask.h"
 #include "sql_value.h"
 
 int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
@@ -67,9 +66,10 @@ int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
     return SQLITE_OK;
 }
 
-int sql_query_text(sql_table *t, sqlite3_value *v, sql_tokens *out)
+int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sql_ask *out)
 {
     sql_tokenizer *tok;
+    char *err = NULL;
     int type = sqlite3_value_type(v);
     char show[SQL_SHOW];
     if (type == SQLITE_BLOB) {
@@ -80,10 +80,31 @@ int sql_query_text(sql_table *t, sqlite3_value *v, sql_tokens *out)
         return rc;
     }
     const char *s = (const char *)sqlite3_value_text(v);
-    return s ? sql_tokenize(tok, 1, s, (size_t)sqlite3_value_bytes(v), out) : SQLITE_NOMEM;
+    size_t n = s ? (size_t)sqlite3_value_bytes(v) : 0;
+    rc = !s     ? SQLITE_NOMEM
+         : fts5 ? sql_ask_fts5(out, tok, s, n, fields, &err)
+                : sql_ask_plain(out, tok, s, n, fields);
+    if (err) {
+        rc = sql_fail(t, SQLITE_ERROR, "%s in the query %s", err, sql_show(v, show));
+        sqlite3_free(err);
+    }
+    return rc == SQLITE_OK ? sql_ask_finish(out) : rc;
 }
 
 /* ------------------------------------------------------------------------------------- settings */
+
+int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5)
+{
+    char show[SQL_SHOW];
+    const char *s = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
+                                                         : NULL;
+    *fts5 = s && sqlite3_stricmp(s, "fts5") == 0;
+    if (!*fts5 && !(s && sqlite3_stricmp(s, "plain") == 0)) {
+        return sql_fail(t, SQLITE_ERROR, "syntax is %s; it takes 'plain' or 'fts5'",
+                        sql_show(v, show));
+    }
+    return SQLITE_OK;
+}
 
 int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out)
 {

@@ -13,7 +13,8 @@
 #include "sql.h"
 
 const char *const sql_hidden_names[SQL_HID_N] = {
-    NULL, "distance", "rank", "score", "k", "vector_weight", "text_weight", "rrf_k", "as_of",
+    NULL,          "distance", "rank",  "score",  "k", "vector_weight",
+    "text_weight", "rrf_k",    "as_of", "syntax",
 };
 
 /* -------------------------------------------------------------------------------------- columns */

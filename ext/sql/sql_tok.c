@@ -77,7 +77,7 @@ static int into_stream(void *ctx, const char *token, size_t len, int colocated, 
     sql_tokens *t = ctx;
     (void)start;
     (void)end;
-    if (t->n + len + 5 > t->room) {
+    if (t->n + len + 16 > t->room) {
         size_t room = t->room * 2 + len + 512;
         uint8_t *more = sqlite3_realloc64(t->bytes, room);
         if (!more) {
@@ -86,26 +86,39 @@ static int into_stream(void *ctx, const char *token, size_t len, int colocated, 
         t->bytes = more;
         t->room = room;
     }
+    for (; t->breaks > 0; t->breaks--) {
+        t->n += vec_token_put(t->bytes + t->n, "", 0, 1);
+    }
     t->n += vec_token_put(t->bytes + t->n, token, (uint32_t)len, t->count > 0 && colocated);
     t->count++;
     return SQLITE_OK;
 }
 
-int sql_tokenize_each(sql_tokenizer *tok, int query, const char *text, size_t n, sql_token_fn *fn,
+int sql_tokenize_each(sql_tokenizer *tok, int what, const char *text, size_t n, sql_token_fn *fn,
                       void *ctx)
 {
+    static const int flags[] = {FTS5_TOKENIZE_DOCUMENT, FTS5_TOKENIZE_QUERY,
+                                FTS5_TOKENIZE_QUERY | FTS5_TOKENIZE_PREFIX};
     each e = {fn, ctx};
     if (n > INT32_MAX) {
         return SQLITE_TOOBIG;
     }
-    return tok->calls.xTokenize(tok->made, &e, query ? FTS5_TOKENIZE_QUERY : FTS5_TOKENIZE_DOCUMENT,
-                                text, (int)n, on_token);
+    return tok->calls.xTokenize(tok->made, &e, flags[what], text, (int)n, on_token);
 }
 
-int sql_tokenize(sql_tokenizer *tok, int query, const char *text, size_t n, sql_tokens *out)
+int sql_tokenize_row(sql_tokenizer *tok, const st_value text[VEC_FIELDS], sql_tokens *out)
 {
-    out->n = out->count = 0;
-    return sql_tokenize_each(tok, query, text, n, into_stream, out);
+    int rc = SQLITE_OK;
+    out->n = out->breaks = 0;
+    for (int f = 0; f < VEC_FIELDS && rc == SQLITE_OK; f++) {
+        out->count = 0;
+        if (text[f].type == ST_TEXT) {
+            rc = sql_tokenize_each(tok, SQL_TOKENS_ROW, text[f].n ? text[f].p : "", text[f].n,
+                                   into_stream, out);
+        }
+        out->breaks++; // written when a token follows
+    }
+    return rc;
 }
 
 void sql_tokens_free(sql_tokens *t)
@@ -137,7 +150,8 @@ static int make_fingerprint(sql_tokenizer *tok)
 {
     sql_tokens t = {0};
     uint64_t h = 0xcbf29ce484222325u; // FNV-1a
-    int rc = sql_tokenize(tok, 0, probe, sizeof probe - 1, &t);
+    const st_value text[VEC_FIELDS] = {{.type = ST_TEXT, .p = probe, .n = sizeof probe - 1}};
+    int rc = sql_tokenize_row(tok, text, &t);
     for (size_t i = 0; i < t.n; i++) {
         h = (h ^ t.bytes[i]) * 0x100000001b3u;
     }

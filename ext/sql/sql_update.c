@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "sql.h"
+#include "sql_ask.h"
 
 enum { ROW_MARK = 1 << 30 };
 
@@ -56,17 +56,20 @@ static int fail_store(work *w, const st_error *err)
 
 /* --------------------------------------------------------------------------------------- tokens */
 
-static int tokenize(work *w, const st_value *content)
+/* text: as the fields are numbered. */
+static int tokenize(work *w, const st_value text[VEC_FIELDS])
 {
     sql_tokenizer *tok;
-    if (content->type == ST_NULL) {
-        return SQLITE_OK;
+    int some = 0;
+    for (int f = 0; f < VEC_FIELDS; f++) {
+        some |= text[f].type != ST_NULL;
     }
-    int rc = sql_table_tokenizer(w->t, &tok);
-    if (rc == SQLITE_OK) {
-        rc = sql_tokenize(tok, 0, content->p, content->n, &w->tokens);
+    int rc = some ? sql_table_tokenizer(w->t, &tok) : SQLITE_OK;
+    if (rc == SQLITE_OK && some) {
+        rc = sql_tokenize_row(tok, text, &w->tokens);
         if (rc != SQLITE_OK) {
-            sql_fail(w->t, rc, "the tokenizer failed on content: %s", sqlite3_errstr(rc));
+            sql_fail(w->t, rc, "the tokenizer failed on content, tags or session: %s",
+                     sqlite3_errstr(rc));
         }
     }
     return rc;
@@ -128,7 +131,11 @@ static int insert(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
         rc = sql_row_value(t, i, w->column[i], &t->values[i]);
     }
     if (rc == SQLITE_OK) {
-        rc = tokenize(w, &t->values[ST_COL_CONTENT]);
+        st_value text[VEC_FIELDS];
+        for (int f = 0; f < VEC_FIELDS; f++) {
+            text[f] = t->values[sql_field_columns[f]];
+        }
+        rc = tokenize(w, text);
     }
     if (rc != SQLITE_OK) {
         return rc;
@@ -274,12 +281,15 @@ static int update(work *w, sqlite3_value *old_rowid, sqlite3_value *rowid)
     heavy |= moved && st_column_heavy(t->store->conn, ST_COL_ID);
     t->changed[ST_COL_ID] = (uint8_t)moved;
     if (rc == SQLITE_OK && heavy) {
-        st_value content = t->values[ST_COL_CONTENT];
-        if (!t->changed[ST_COL_CONTENT]) {
-            rc = old_value(w, id, ST_COL_CONTENT, &content);
+        st_value text[VEC_FIELDS];
+        for (int f = 0; f < VEC_FIELDS && rc == SQLITE_OK; f++) {
+            text[f] = t->values[sql_field_columns[f]];
+            if (!t->changed[sql_field_columns[f]]) {
+                rc = old_value(w, id, sql_field_columns[f], &text[f]);
+            }
         }
         if (rc == SQLITE_OK) {
-            rc = tokenize(w, &content);
+            rc = tokenize(w, text);
         }
     }
     if (rc == SQLITE_NOTFOUND) {

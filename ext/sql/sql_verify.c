@@ -18,11 +18,11 @@ typedef struct verify_ctx {
     sql_tokens tokens;
 } verify_ctx;
 
-static int tokens_of(void *ctx, const char *text, size_t n, const uint8_t **stream, size_t *nstream,
+static int tokens_of(void *ctx, const st_value text[3], const uint8_t **stream, size_t *nstream,
                      st_error *err)
 {
     verify_ctx *v = ctx;
-    int rc = sql_tokenize(v->tok, 0, text, n, &v->tokens);
+    int rc = sql_tokenize_row(v->tok, text, &v->tokens);
     *stream = v->tokens.bytes;
     *nstream = v->tokens.n;
     if (rc != SQLITE_OK) {

@@ -144,7 +144,7 @@ int st_slot_make(const st_schema *s, const st_row *row, double now, st_slot **ou
             tail += v[c].n + 1;
         }
     }
-    if (row->ntokens && t->text[ST_TEXT_CONTENT].p) {
+    if (row->ntokens) {
         t->tokens = tail;
         t->ntokens = row->ntokens;
         memcpy(tail, row->tokens, row->ntokens);

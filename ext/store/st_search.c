@@ -260,97 +260,17 @@ static int distance_hits(st_cursor *c, double sign, vec_hit **out, size_t *n, st
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* The tokens of n slots as an index of their own, for a view that is older than the index that
-** grows with them. */
-static int index_slots(st_slot *const *slot, uint64_t n, vec_text **out, st_error *err)
-{
-    int rc = vec_text_new(out);
-    for (uint64_t i = 0; i < n && !rc; i++) {
-        if (slot[i]->ntokens) {
-            rc = vec_text_add(*out, i, slot[i]->tokens, slot[i]->ntokens);
-        }
-    }
-    return st_from_vec(err, rc, "the text search");
-}
-
-static size_t run_sources(const st_frozen *f, vec_source *src, const st_textrun *runs, size_t nrun)
-{
-    for (size_t i = 0; i < nrun; i++) {
-        uint64_t row = runs[i].first;
-        while (row <= runs[i].last && st_bit_get(f->live, row)) {
-            row++;
-        }
-        src[i] = (vec_source){.run = runs[i].run, .offset = 0, .dense = row > runs[i].last};
-    }
-    return nrun;
-}
-
-/* With the store's lock held where f has overlay rows, because the overlay's index grows when
-** another connection of this process replays the log. */
-static int run_bm25(st_cursor *c, vec_bm25_args *a, vec_source *src, vec_hit **out, size_t *n,
-                    st_error *err)
-{
-    const st_frozen *f = c->v->f;
-    st_txn *t = &c->v->conn->txn;
-    vec_text *mine = NULL, *overlay = NULL;
-    int rc = ST_OK;
-    if (f->nprivate) {
-        if (t->nslot != f->nprivate || f->version != t->version) {
-            rc = index_slots(f->slot, f->nprivate, &mine, err);
-        } else {
-            rc = st_txn_index(t, err);
-        }
-        src[a->nsource++] = (vec_source){.text = mine ? mine : t->text, .offset = f->nbase};
-    }
-    if (f->noverlay && !rc) {
-        if (f->gen->nslot != f->noverlay) {
-            rc = index_slots(f->slot + f->nprivate, f->noverlay, &overlay, err);
-        } else {
-            rc = st_gen_index(f->gen, err);
-        }
-        src[a->nsource++] = (vec_source){.text = overlay ? overlay : f->gen->text,
-                                         .offset = f->nbase + f->nprivate};
-    }
-    rc = rc ? rc : st_from_vec(err, vec_bm25(a, out, n), "the text search");
-    vec_text_free(mine);
-    vec_text_free(overlay);
-    return rc;
-}
-
+/* All hits. Where the query's operators are meant for both parts, they join the filter. */
 static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, st_error *err)
 {
-    const st_frozen *f = c->v->f;
-    const st_textrun *runs;
-    size_t nrun;
-    vec_source *src;
-    int rc;
-    ST_TRY(st_image_runs(f->gen->image, &runs, &nrun, err));
-    src = h5_calloc(nrun + 2, sizeof *src);
-    if (!src) {
-        return st_nomem(err);
+    st_words w;
+    ST_TRY(st_words_open(c, &w, err));
+    const uint64_t *allow = q->ask_filters ? vec_words_allow(w.words) : NULL;
+    int rc = st_words_hits(c, &w, out, n, err);
+    for (size_t i = 0; allow && i < st_bit_words(c->v->f->nrow); i++) {
+        c->bits[i] &= allow[i];
     }
-    vec_bm25_args a = {.sources = src,
-                       .nsource = run_sources(f, src, runs, nrun),
-                       .query = q->tokens,
-                       .nquery = q->ntokens,
-                       .live = f->live,
-                       .filter = c->bits,
-                       .nrow = f->nrow,
-                       .k1 = VEC_BM25_K1,
-                       .b = VEC_BM25_B,
-                       .stop = stop,
-                       .stop_ctx = c};
-    if (f->noverlay) {
-        pthread_mutex_lock(&c->v->conn->store->lock);
-    }
-    rc = run_bm25(c, &a, src, out, n, err);
-    if (f->noverlay) {
-        pthread_mutex_unlock(&c->v->conn->store->lock);
-    }
-    h5_free(src);
-    for (size_t i = 0; !rc && i < *n; i++) {
-        (*out)[i].id = st_frozen_id(c->v, (*out)[i].row);
-    }
+    st_words_close(&w);
     return rc;
 }
 
@@ -406,8 +326,8 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
 {
     vec_hit *text = NULL;
     size_t n = 0;
-    int rc = all_distances(c, err);
-    rc = rc ? rc : text_hits(c, q, &text, &n, err);
+    int rc = text_hits(c, q, &text, &n, err);
+    rc = rc ? rc : all_distances(c, err);
     rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
     ST_TRY(rc);
@@ -449,6 +369,15 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
     c->order = q->order;
     c->k = q->k;
     c->has_text = q->has_text;
+    c->ask = q->ask;
+    c->ntokens = q->ntokens;
+    if (q->ntokens) {
+        c->tokens = h5_malloc(q->ntokens);
+        if (!c->tokens) {
+            return st_nomem(err);
+        }
+        memcpy(c->tokens, q->tokens, q->ntokens);
+    }
     ST_TRY(st_terms_copy(q->terms, q->nterm, &c->terms, err));
     if (q->vector) {
         c->query = h5_alloc_array(dim, sizeof *c->query);
@@ -527,12 +456,14 @@ void st_cursor_close(st_cursor *c)
         vec_rrf_free(c->rrf);
         st_terms_free(&c->terms);
         h5_free(c->query);
+        h5_free(c->tokens);
         h5_free(c->bits);
         h5_free(c->list);
         h5_free(c->plane);
         h5_free(c->exact);
         h5_free(c->dist);
         h5_free(c->text_rank);
+        h5_free(c->weights);
         h5_free(c);
     }
 }
@@ -650,6 +581,15 @@ int st_cursor_next(st_cursor *c, st_error *err)
             return 1;
         }
     }
+}
+
+double st_cursor_bm25(const st_cursor *c, const double *count, size_t n, double length)
+{
+    double sum = 0, k = c->k_base + c->k_len * length;
+    for (size_t i = 0; i < n && i < c->nweight; i++) {
+        sum += count[i] > 0 ? c->weights[i] * count[i] * (c->k1 + 1) / (count[i] + k) : 0;
+    }
+    return sum;
 }
 
 uint64_t st_cursor_row(const st_cursor *c)

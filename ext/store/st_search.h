@@ -17,7 +17,10 @@ struct st_cursor {
     int64_t k;      /* -1: no cap */
     uint64_t given; /* rows handed out */
     st_terms terms;
-    float *query; /* own copy, or NULL */
+    float *query;    /* own copy, or NULL */
+    uint8_t *tokens; /* own copy */
+    size_t ntokens;
+    const vec_ask *ask; /* the caller's, or NULL: the tokens */
     uint64_t *bits;
     uint64_t *list; /* LIST: rows */
     uint64_t nlist, pos;
@@ -30,9 +33,27 @@ struct st_cursor {
     vec_rrf *rrf;
     double *dist;      /* by row, NaN without; where all distances were needed */
     double *text_rank; /* by row, NaN without; hybrid */
-    st_error failed;   /* what a callback ran into */
+    double *weights;   /* of the text part's phrases */
+    size_t nweight;
+    double k1, k_base, k_len; /* see vec_words_formula */
+    st_error failed;          /* what a callback ran into */
     uint64_t row;
     double distance, rank_value, score;
 };
+
+/* The text part, with all that it is made of. The store's lock is held while it is open: nothing
+ * that takes it may be called, and another text part cannot be opened. */
+typedef struct st_words {
+    vec_words *words;
+    vec_source *src;
+    vec_text *mine, *overlay;
+    pthread_mutex_t *held;
+} st_words;
+
+/* Over the rows of c->bits. w is closed after a failure. */
+int st_words_open(st_cursor *c, st_words *w, st_error *err);
+void st_words_close(st_words *w);
+/* vec_words_all, with ids. */
+int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err);
 
 #endif

@@ -313,15 +313,19 @@ static int check_idrun(check *k, const st_idrun *run, st_error *err)
 /* ----------------------------------------------------------------------------------------------
  * - words */
 
-/* Adds the tokens of a row's content; *any says whether there were some. */
+/* Adds the tokens of a row's texts; *any says whether there were some. */
 static int add_tokens(check *k, vec_text *t, uint64_t row, int *any, st_error *err)
 {
+    static const int texts[3] = {ST_TEXT_CONTENT, ST_TEXT_TAGS, ST_TEXT_SESSION};
+    st_value text[3] = {{0}};
     const uint8_t *p, *stream = NULL;
-    size_t n, nstream = 0;
-    ST_TRY(st_read_text(&k->r, ST_TEXT_CONTENT, row, &p, &n, err));
-    if (p) {
-        ST_TRY(k->tok->tokens(k->tok->ctx, (const char *)p, n, &stream, &nstream, err));
+    size_t nstream = 0;
+    for (int i = 0; i < 3; i++) {
+        ST_TRY(st_read_text(&k->r, texts[i], row, &p, &text[i].n, err));
+        text[i].type = p ? ST_TEXT : ST_NULL;
+        text[i].p = p;
     }
+    ST_TRY(k->tok->tokens(k->tok->ctx, text, &stream, &nstream, err));
     *any = nstream > 0;
     return nstream && t ? st_from_vec(err, vec_text_add(t, row, stream, nstream), "tokens") : ST_OK;
 }
@@ -383,7 +387,10 @@ static int check_text(check *k, st_error *err)
     covered = h5_calloc(st_bit_words(k->im->nrow) + 1, sizeof *covered);
     rc = covered ? ST_OK : st_nomem(err);
     for (size_t i = 0; i < n && !rc; i++) {
-        if (vec_run_check(runs[i].run) != VEC_OK) {
+        int checked = vec_run_check(runs[i].run);
+        if (checked == VEC_NOMEM) {
+            rc = st_nomem(err);
+        } else if (checked != VEC_OK) {
             note(k, "text: run %llu is damaged", (unsigned long long)runs[i].first);
         } else if (k->tok) {
             rc = rebuild_run(k, &runs[i], covered, &e);

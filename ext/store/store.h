@@ -220,8 +220,8 @@ void st_rollback_to(st_conn *c, int n);
 
 /* A row to write. values: one per column, canonical types as listed at ST_COL_ (INT is accepted for
 ** REAL; tier and source as text; NULL takes the default where a column is never NULL); checked:
-** types, dim, finite vectors, ranges. tokens: content's token stream (vec.h); needed when content
-** is not NULL. */
+** types, dim, finite vectors, ranges. tokens: the row's token stream (vec.h), with the fields
+** content, tags, session. */
 typedef struct st_row {
     const st_value *values;
     const uint8_t *tokens;
@@ -311,9 +311,12 @@ typedef struct st_query {
     const float *vector;   /* dim values, finite (checked), or NULL: no vector part */
     const uint8_t *tokens; /* token stream of the text part; see has_text */
     size_t ntokens;
-    int has_text;  /* 1: a text part, even one without tokens (which matches nothing) */
-    int order;     /* ST_ORDER_ */
-    int64_t k;     /* at most so many rows, the best ones, after terms; -1 = all */
+    const struct vec_ask *ask; /* a whole query (vec.h) instead of the tokens; must outlive the
+                                  cursor. NULL: the tokens, OR-ed */
+    int ask_filters;           /* 1: its operators also say which rows the vector part may give */
+    int has_text;              /* 1: a text part, even one without tokens (which matches nothing) */
+    int order;                 /* ST_ORDER_ */
+    int64_t k;                 /* at most so many rows, the best ones, after terms; -1 = all */
     uint64_t hint; /* how many rows will likely be read; 0 = unknown; never changes the result */
     /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
     int has_as_of;
@@ -332,6 +335,9 @@ uint64_t st_cursor_row(const st_cursor *c);
 double st_cursor_distance(const st_cursor *c); /* NaN where the row has none */
 double st_cursor_rank(const st_cursor *c);     /* NaN likewise */
 double st_cursor_score(const st_cursor *c);    /* NaN without a search part */
+/* The score that a row of this length would have with so many occurrences of each of the n phrases
+ * of the text part (not whole numbers, where columns weigh differently). */
+double st_cursor_bm25(const st_cursor *c, const double *count, size_t n, double length);
 void st_cursor_close(st_cursor *c);
 
 /* ---------------------------------------------------------------------------------- maintenance */
@@ -340,11 +346,12 @@ void st_cursor_close(st_cursor *c);
 ** here. */
 int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
-/* What st_verify needs of the host: the token stream of a text, as it was made when the row was
- * written. NULL stream and 0 for a text without tokens; valid until the next call. */
+/* What st_verify needs of the host: the token stream of a row's content, tags and session, as it
+ * was made when the row was written. NULL stream and 0 for a row without tokens; valid until the
+ * next call. A text is ST_TEXT or ST_NULL. */
 typedef struct st_verify_host {
     void *ctx;
-    int (*tokens)(void *ctx, const char *text, size_t n, const uint8_t **stream, size_t *nstream,
+    int (*tokens)(void *ctx, const st_value text[3], const uint8_t **stream, size_t *nstream,
                   st_error *err);
 } st_verify_host;
 

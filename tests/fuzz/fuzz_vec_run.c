@@ -49,8 +49,9 @@ static void search(const vec_run *run, int dense)
     static uint64_t live[NROW / 64];
     uint8_t query[12 * (VEC_TOKEN_MAX + 5)];
     vec_source src = {run, NULL, 0, dense};
-    vec_bm25_args a = {&src,       1,    query, words(run, query), live, NULL, NROW, VEC_BM25_K1,
-                       VEC_BM25_B, NULL, NULL};
+    vec_bm25_args a = {&src,       1,    query, words(run, query),
+                       live,       NULL, NROW,  VEC_BM25_K1,
+                       VEC_BM25_B, NULL, NULL,  NULL};
     vec_hit *hits;
     size_t n;
 

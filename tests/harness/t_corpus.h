@@ -87,7 +87,8 @@ static inline t_corpus t_corpus_new(t_rng *r, int n, int nword, int gap_max, dou
         d->n = (int)t_rng_below(r, t_rng_below(r, 8) ? 12 : T_DOC_WORDS + 1);
         for (int k = 0; k < d->n; k++) {
             d->word[k] = t_any_word(r, nword);
-            d->colocated[k] = t_rng_below(r, 10) == 0;
+            d->colocated[k] = t_rng_below(r, 10) == 0 &&
+                              d->word[k] != 3; // that would end the field
         }
     }
     c.nrow = row;
@@ -114,12 +115,18 @@ static inline int t_doc_length(const t_doc *d)
     return len;
 }
 
+/* Positions that hold the word. */
 static inline int t_doc_count(const t_doc *d, int word)
 {
-    int tf = 0;
+    int tf = 0, pos = -1, last = -1;
 
-    for (int i = 0; i < d->n; i++)
-        tf += d->word[i] == word;
+    for (int i = 0; i < d->n; i++) {
+        pos += !d->colocated[i] || i == 0;
+        if (d->word[i] != word || last == pos)
+            continue;
+        tf++;
+        last = pos;
+    }
     return tf;
 }
 

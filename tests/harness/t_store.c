@@ -345,15 +345,15 @@ uint64_t t_flush(st_conn *c)
     return rows;
 }
 
-static int tokens_again(void *ctx, const char *text, size_t n, const uint8_t **stream,
-                        size_t *nstream, st_error *err)
+static int tokens_again(void *ctx, const st_value text[3], const uint8_t **stream, size_t *nstream,
+                        st_error *err)
 {
     uint8_t **buf = ctx;
     (void)err;
     free(*buf);
-    *buf = malloc(3 * n + 16);
+    *buf = malloc(3 * text[0].n + 16);
     assert_non_null(*buf);
-    *nstream = t_tokens(text, n, *buf);
+    *nstream = text[0].type == ST_NULL ? 0 : t_tokens(text[0].p, text[0].n, *buf);
     *stream = *nstream ? *buf : NULL;
     return ST_OK;
 }

@@ -110,7 +110,8 @@ static question question_new(const t_corpus *c, t_rng *r)
 
 static int ask(const t_corpus *c, const spread *s, const question *q, vec_hit **hits, size_t *n)
 {
-    vec_bm25_args a = {s->src, s->n, NULL, 0, c->live, q->filter, c->nrow, q->k1, q->b, NULL, NULL};
+    vec_bm25_args a = {s->src,  s->n,  NULL, 0,    c->live, q->filter,
+                       c->nrow, q->k1, q->b, NULL, NULL,    NULL};
     uint8_t *query = t_stream(q->word, NULL, q->n, &a.nquery);
     int rc;
 
@@ -268,7 +269,8 @@ static void long_rows(void **state)
         double total, idf = log(1 + 0.5 / (rows + 0.5));
         vec_source src = {.dense = 1};
         const uint8_t *query = (const uint8_t *)"\x02w";
-        vec_bm25_args a = {&src, 1, query, 2, &live, NULL, (uint64_t)rows, 1.2, 0.75, NULL, NULL};
+        vec_bm25_args a = {&src,           1,   query, 2,    &live, NULL,
+                           (uint64_t)rows, 1.2, 0.75,  NULL, NULL,  NULL};
         vec_text *t = long_text(lengths, rows, &total);
         uint8_t *bytes;
         vec_run *run;
@@ -315,7 +317,7 @@ static void misuse_is_refused(void **state)
     spread s = {.n = 0};
     vec_source src[2];
     uint64_t second[3] = {UINT64_MAX << 50, UINT64_MAX, 0};
-    vec_bm25_args a = {src, 2, query, 6, c.live, NULL, c.nrow, 1.2, 0.75, NULL, NULL};
+    vec_bm25_args a = {src, 2, query, 6, c.live, NULL, c.nrow, 1.2, 0.75, NULL, NULL, NULL};
 
     (void)state;
     add_source(&s, &c, 0, 50, 0, 0);
@@ -369,8 +371,9 @@ static void search_stops_when_asked(void **state)
     t_corpus c = t_corpus_new(&r, 12000, WORDS, 1, 0);
     int left = 0, asked;
     spread s = {.n = 0};
-    vec_bm25_args a = {s.src,   1,    (const uint8_t *)"\x04w0", 3, c.live, NULL, c.nrow, 1.2, 0.75,
-                       stop_at, &left};
+    vec_bm25_args a = {
+        s.src, 1,   (const uint8_t *)"\x04w0", 3, c.live, NULL, c.nrow, 1.2, 0.75, stop_at,
+        &left, NULL};
     vec_hit *hits;
     size_t n;
 
@@ -390,7 +393,8 @@ static void search_stops_when_asked(void **state)
 
 static void nothing_to_search(void **state)
 {
-    vec_bm25_args a = {NULL, 0, (const uint8_t *)"\x02w", 2, NULL, NULL, 0, 1.2, 0.75, NULL, NULL};
+    vec_bm25_args a = {NULL, 0,   (const uint8_t *)"\x02w", 2, NULL, NULL, 0, 1.2, 0.75, NULL,
+                       NULL, NULL};
     vec_hit *hits;
     size_t n;
 
@@ -408,7 +412,7 @@ static void the_query_is_limited(void **state)
 {
     size_t most = VEC_QUERY_TERMS_MAX, n = 0, count;
     uint8_t *query = malloc((most + 2) * 5);
-    vec_bm25_args a = {NULL, 0, query, 0, NULL, NULL, 0, 1.2, 0.75, NULL, NULL};
+    vec_bm25_args a = {NULL, 0, query, 0, NULL, NULL, 0, 1.2, 0.75, NULL, NULL, NULL};
     vec_hit *hits;
 
     (void)state;

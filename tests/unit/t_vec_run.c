@@ -37,7 +37,8 @@ static void search(const vec_run *run, int dense)
     static uint64_t live[NROW / 64];
     int words[] = {0, 1, 2, 3, 5, 7, 20, 2, 59};
     vec_source src = {run, NULL, 0, dense};
-    vec_bm25_args a = {&src, 1, NULL, 0, live, NULL, NROW, VEC_BM25_K1, VEC_BM25_B, NULL, NULL};
+    vec_bm25_args a = {&src, 1,           NULL,       0,    live, NULL,
+                       NROW, VEC_BM25_K1, VEC_BM25_B, NULL, NULL, NULL};
     uint8_t *query = t_stream(words, NULL, 9, &a.nquery);
     vec_hit *hits;
     size_t n;
@@ -223,7 +224,7 @@ typedef struct lie {
 
 static uint8_t *image_of(const lie *l, size_t *n)
 {
-    uint8_t *off = calloc(l->nrow, 4), *len = calloc(l->nrow, 4), *bytes;
+    uint8_t *off = calloc(l->nrow, 4), *len = calloc(l->nrow, 4), *ext = calloc(l->nrow, 4), *bytes;
     vec_runw w = {0};
 
     for (uint32_t i = 0; i < l->nrow; i++) {
@@ -231,11 +232,12 @@ static uint8_t *image_of(const lie *l, size_t *n)
         vec_put32(len + 4 * i, 1);
     }
     for (int t = 0; t < 3 && l->term[t]; t++) {
-        const vec_post one = {0, 1};
+        const vec_post one = {0, 1, 0};
+        const uint32_t pos = 0;
 
-        assert_int_equal(
-            vec_runw_term(&w, (const uint8_t *)l->term[t], (uint32_t)strlen(l->term[t]), &one, 1),
-            VEC_OK);
+        assert_int_equal(vec_runw_term(&w, (const uint8_t *)l->term[t],
+                                       (uint32_t)strlen(l->term[t]), &one, 1, &pos, len),
+                         VEC_OK);
         if (!l->npost[t])
             continue;
         w.posts.n = vec_get32(w.post_off.p + w.post_off.n - 4);
@@ -243,12 +245,13 @@ static uint8_t *image_of(const lie *l, size_t *n)
     }
     for (int i = 0; i < l->longer; i++)
         assert_int_equal(vec_buf_add(&w.terms, "x", 1), VEC_OK);
-    assert_int_equal(vec_runw_image(&w, 100, l->nrow, off, len, &bytes, n), VEC_OK);
+    assert_int_equal(vec_runw_image(&w, 100, l->nrow, off, len, ext, &bytes, n), VEC_OK);
     if (l->span)
         vec_put32(bytes + 28, l->span);
     vec_runw_free(&w);
     free(off);
     free(len);
+    free(ext);
     return bytes;
 }
 
@@ -291,11 +294,17 @@ static void lies_are_found(void **state)
         {.nrow = 3,
          .off = {0, 1, 2},
          .term = {"w0"},
-         .post = {{1, 0, 0, 0}},
-         .npost = {4}}, // longer
+         .post = {{1, 0, 0, 33}},
+         .npost = {4}}, // positions of 33 bits
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1, 0, 0}}, .npost = {3}}, // none
+        {.nrow = 3,
+         .off = {0, 1, 2},
+         .term = {"w0"},
+         .post = {{1, 0, 1, 1, 2, 0}}, // two occurrences at the positions 0 and 0
+         .npost = {6}},
         {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1, 33}}, .npost = {8}},
         {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .post = {{1, 0, 33}}, .npost = {8}},
-        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .longer = VEC_TOKEN_MAX - 1},
+        {.nrow = 3, .off = {0, 1, 2}, .term = {"w0"}, .longer = VEC_TERM_MAX - 1},
         // 5000 postings, whose forty skips would not fit
         {.nrow = 5000, .off = {0, 1, 2, 3}, .term = {"w0"}, .post = {{0x88, 0x27}}, .npost = {12}},
     };
@@ -331,12 +340,14 @@ static void offsets_that_point_outside(void **state)
             assert_int_equal(vec_run_ref(run, i, &ref), VEC_OK);
             assert_int_equal(vec_cursor_open(&c, &ref, run->part.nrow), VEC_OK);
             for (uint32_t b = 0; c.skips && b + 1 < c.nblock; b++) {
-                uint8_t *skip = copy + (c.skips - bytes) + 8 * b;
+                uint8_t *skip = copy + (c.skips - bytes) + VEC_SKIP_BYTES * b;
 
-                memcpy(copy, bytes, n);
-                vec_put32(skip + 4, values[v][0]);
-                vec_put32(skip + 12, values[v][1]);
-                assert_false(use(copy, n));
+                for (uint32_t field = 4; field <= 8; field += 4) { // the block, its positions
+                    memcpy(copy, bytes, n);
+                    vec_put32(skip + field, values[v][0]);
+                    vec_put32(skip + field + VEC_SKIP_BYTES, values[v][1]);
+                    assert_false(use(copy, n));
+                }
             }
         }
     }
@@ -367,7 +378,7 @@ static void blocks_that_lie_outside(void **state)
 
         vec_put32(skip, 0);
         vec_put32(skip + 4, from);
-        vec_put32(skip + 12, from + 20);
+        vec_put32(skip + VEC_SKIP_BYTES + 4, from + 20);
         assert_int_equal(vec_cursor_open(&c, &ref, run->part.nrow), VEC_OK);
         assert_int_equal(vec_cursor_seek(&c, 1), VEC_FORMAT);
         assert_int_equal(c.n, 0);

@@ -20,6 +20,34 @@
 
 enum { WORDS = 400 };
 
+/* The positions of the posting that the cursor is at are those of the model. */
+static void check_positions(const t_doc *d, int word, vec_cursor *c)
+{
+    int pos = -1;
+    size_t at = 0;
+    vec_buf got = {0};
+
+    assert_int_equal(vec_cursor_positions(c, c->at, &got), VEC_OK);
+    for (int i = 0; i < d->n; i++) {
+        uint32_t p;
+
+        pos += !d->colocated[i] || i == 0;
+        if (d->word[i] != word)
+            continue;
+        if (at > 0) {
+            memcpy(&p, got.p + at - 4, 4);
+            if (p == (uint32_t)pos)
+                continue;
+        }
+        assert_true(at + 4 <= got.n);
+        memcpy(&p, got.p + at, 4);
+        assert_int_equal(p, pos);
+        at += 4;
+    }
+    assert_int_equal(at, got.n);
+    vec_buf_free(&got);
+}
+
 /* The postings of a word are those of the model, walked block by block and by seeking. */
 static void check_postings(const t_corpus *c, int word, const vec_ref *ref)
 {
@@ -40,6 +68,7 @@ static void check_postings(const t_corpus *c, int word, const vec_ref *ref)
         }
         assert_int_equal(rc, 1);
         assert_int_equal(jump->ord[jump->at], i);
+        check_positions(&c->doc[i], word, jump);
         assert_int_equal(vec_cursor_tf(jump, jump->at), tf);
         if (cur->at == cur->n)
             assert_int_equal(vec_cursor_next(cur), 1);
@@ -84,7 +113,7 @@ static vec_text *text_of(const t_corpus *c)
 static void check_text(const t_corpus *c, const vec_text *t)
 {
     char s[VEC_TOKEN_MAX];
-    uint8_t *bytes;
+    uint8_t *bytes, key[VEC_TERM_MAX];
     vec_part part;
     vec_run *run;
     vec_ref ref;
@@ -99,11 +128,11 @@ static void check_text(const t_corpus *c, const vec_text *t)
     check_rows(c, &run->part);
     check_rows(c, vec_text_part(t, &part));
     for (int w = 0; w < WORDS + 20; w += w < 20 ? 1 : 13) {
-        uint32_t len = t_word(w, s);
+        uint32_t len = vec_term_key(key, 0, s, t_word(w, s));
 
-        vec_text_find(t, (const uint8_t *)s, len, &ref);
+        vec_text_find(t, key, len, &ref);
         check_postings(c, w, &ref);
-        assert_int_equal(vec_run_find(run, (const uint8_t *)s, len, &ref), VEC_OK);
+        assert_int_equal(vec_run_find(run, key, len, &ref), VEC_OK);
         check_postings(c, w, &ref);
     }
     vec_run_close(run);

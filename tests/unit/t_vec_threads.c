@@ -37,8 +37,9 @@ typedef struct task {
 static double search_text(const shared *s, const vec_source *src, int *failed)
 {
     int words[] = {0, 1, 4, 9};
-    vec_bm25_args a = {src,         1,          NULL, 0,   s->corpus.live, NULL, s->corpus.nrow,
-                       VEC_BM25_K1, VEC_BM25_B, NULL, NULL};
+    vec_bm25_args a = {
+        src,        1,    NULL, 0,   s->corpus.live, NULL, s->corpus.nrow, VEC_BM25_K1,
+        VEC_BM25_B, NULL, NULL, NULL};
     uint8_t *query = t_stream(words, NULL, 4, &a.nquery);
     double sum = 0;
     vec_hit *hits;

@@ -1,0 +1,39 @@
+/*
+ * sql_doc.h - where a query's phrases are in one text.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SQL_DOC_H
+#define SQL_DOC_H
+
+#include "sql_ask.h"
+
+typedef struct sql_doc_word {
+    int start, end; /* bytes of the text */
+} sql_doc_word;
+
+typedef struct sql_instance {
+    size_t from, to; /* words [from, to) */
+    size_t phrase;
+} sql_instance;
+
+/* All zero but text and n is one that has not been looked at. */
+typedef struct sql_doc {
+    const char *text;
+    size_t n;
+    sql_doc_word *words; /* one a position */
+    size_t nword;
+    sql_instance *instances; /* by from, then to */
+    size_t ninstance;
+    size_t nphrase; /* of the query */
+    int outside;    /* the tokenizer gave offsets that are not the text's */
+} sql_doc;
+
+/* Has the query a phrase that counts in this field? */
+int sql_doc_wanted(const sql_ask *a, int field);
+/* Reads the text's words and, where a is not NULL, finds the phrases that count in this field. An
+ * SQLite code; free *d in any case. */
+int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field);
+void sql_doc_free(sql_doc *d);
+
+#endif

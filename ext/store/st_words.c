@@ -1,0 +1,141 @@
+/*
+ * st_words.c - the text part of a search: the view's runs and the rows outside the file as the
+ * sources of one query.
+ *
+ * The overlay's index grows when another connection of this process replays the log, so the store's
+ * lock is held from opening to closing where the view has overlay rows.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "st_search.h"
+
+/* The tokens of n slots as an index of their own, for a view that is older than the index that
+** grows with them. */
+static int index_slots(st_slot *const *slot, uint64_t n, vec_text **out, st_error *err)
+{
+    int rc = vec_text_new(out);
+    for (uint64_t i = 0; i < n && !rc; i++) {
+        if (slot[i]->ntokens) {
+            rc = vec_text_add(*out, i, slot[i]->tokens, slot[i]->ntokens);
+        }
+    }
+    return st_from_vec(err, rc, "the text search");
+}
+
+static size_t run_sources(const st_frozen *f, vec_source *src, const st_textrun *runs, size_t nrun)
+{
+    for (size_t i = 0; i < nrun; i++) {
+        uint64_t row = runs[i].first;
+        while (row <= runs[i].last && st_bit_get(f->live, row)) {
+            row++;
+        }
+        src[i] = (vec_source){.run = runs[i].run, .offset = 0, .dense = row > runs[i].last};
+    }
+    return nrun;
+}
+
+/* With the store's lock held where f has overlay rows. */
+static int slot_sources(const st_cursor *c, st_words *w, size_t *n, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    st_txn *t = &c->v->conn->txn;
+    int rc = ST_OK;
+    if (f->nprivate) {
+        if (t->nslot != f->nprivate || f->version != t->version) {
+            rc = index_slots(f->slot, f->nprivate, &w->mine, err);
+        } else {
+            rc = st_txn_index(t, err);
+        }
+        w->src[(*n)++] = (vec_source){.text = w->mine ? w->mine : t->text, .offset = f->nbase};
+    }
+    if (f->noverlay && !rc) {
+        if (f->gen->nslot != f->noverlay) {
+            rc = index_slots(f->slot + f->nprivate, f->noverlay, &w->overlay, err);
+        } else {
+            rc = st_gen_index(f->gen, err);
+        }
+        w->src[(*n)++] = (vec_source){.text = w->overlay ? w->overlay : f->gen->text,
+                                      .offset = f->nbase + f->nprivate};
+    }
+    return rc;
+}
+
+static int stop(void *ctx)
+{
+    const st_host *h = ((st_cursor *)ctx)->v->conn->host;
+    return h && h->stop && h->stop(h->ctx);
+}
+
+/* For whoever weighs single rows later on. */
+static int keep_formula(st_cursor *c, const vec_words *w, st_error *err)
+{
+    const double *weights;
+    size_t n = vec_words_formula(w, &weights, &c->k1, &c->k_base, &c->k_len);
+    if (!c->weights) {
+        c->weights = h5_alloc_array(n + 1, sizeof *weights);
+        if (!c->weights) {
+            return st_nomem(err);
+        }
+        memcpy(c->weights, weights, n * sizeof *weights);
+        c->nweight = n;
+    }
+    return ST_OK;
+}
+
+int st_words_open(st_cursor *c, st_words *w, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    const st_textrun *runs;
+    size_t n;
+    memset(w, 0, sizeof *w);
+    ST_TRY(st_image_runs(f->gen->image, &runs, &n, err));
+    w->src = h5_calloc(n + 2, sizeof *w->src);
+    if (!w->src) {
+        return st_nomem(err);
+    }
+    run_sources(f, w->src, runs, n);
+    if (f->noverlay) {
+        w->held = &c->v->conn->store->lock;
+        pthread_mutex_lock(w->held);
+    }
+    int rc = slot_sources(c, w, &n, err);
+    vec_bm25_args a = {.sources = w->src,
+                       .nsource = n,
+                       .query = c->tokens,
+                       .nquery = c->ntokens,
+                       .ask = c->ask,
+                       .live = f->live,
+                       .filter = c->bits,
+                       .nrow = f->nrow,
+                       .k1 = VEC_BM25_K1,
+                       .b = VEC_BM25_B,
+                       .stop = stop,
+                       .stop_ctx = c};
+    rc = rc ? rc : st_from_vec(err, vec_words_new(&a, &w->words), "the text search");
+    rc = rc ? rc : keep_formula(c, w->words, err);
+    if (rc) {
+        st_words_close(w);
+    }
+    return rc;
+}
+
+void st_words_close(st_words *w)
+{
+    vec_words_free(w->words);
+    vec_text_free(w->mine);
+    vec_text_free(w->overlay);
+    if (w->held) {
+        pthread_mutex_unlock(w->held);
+    }
+    h5_free(w->src);
+    memset(w, 0, sizeof *w);
+}
+
+int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err)
+{
+    int rc = st_from_vec(err, vec_words_all(w->words, out, n), "the text search");
+    for (size_t i = 0; !rc && i < *n; i++) {
+        (*out)[i].id = st_frozen_id(c->v, (*out)[i].row);
+    }
+    return rc;
+}

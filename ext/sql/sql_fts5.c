@@ -141,6 +141,8 @@ static void advance(parser *p)
     p->next = read_token(p);
     if (p->at.type == T_OPEN) {
         fail(p, "unterminated string");
+    } else if (p->at.type == T_CHAR && !p->at.c) {
+        syntax_error(p, &p->at);
     }
 }
 
@@ -201,11 +203,11 @@ static unsigned column_name(parser *p)
     for (unsigned f = 0; f < VEC_FIELDS && name; f++) {
         field |= sqlite3_stricmp(name, sql_field_names[f]) == 0 ? 1u << f : 0;
     }
+    advance(p);
     if (name && !field) {
         fail(p, "no such column: %s; text is searched in content, tags and session", name);
     }
     sqlite3_free(name);
-    advance(p);
     return field;
 }
 
@@ -322,9 +324,7 @@ static int near_group(parser *p, unsigned fields)
         advance(p);
     }
     expect(p, ')');
-    if (p->at.type == T_CHAR && !p->at.c) {
-        syntax_error(p, &p->at);
-    } else if (p->rc == SQLITE_OK && !is_word(&name, "NEAR")) {
+    if (p->rc == SQLITE_OK && !is_word(&name, "NEAR")) {
         syntax_error(p, &name); // told last, as FTS5 does
     }
     vec_phrase *all = a->phrases.p;

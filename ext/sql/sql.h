@@ -291,6 +291,8 @@ void sql_spare_begin(sql_table *t);
  * that the two files could disagree about. */
 int sql_spare(sql_table *t);
 void sql_spare_drop(sql_db *d); /* the statements that it keeps */
+/* Behind the keyword that SQL text begins with (white space apart), or NULL. */
+const char *sql_keyword(const char *sql, const char *word);
 
 /* ------------------------------------------------------------------------ sql_tok.c: tokenizers */
 

@@ -41,8 +41,7 @@ static int is_word(char c)
            c == '$' || (c & 0x80);
 }
 
-// Behind the keyword, or NULL.
-static const char *keyword(const char *s, const char *word)
+const char *sql_keyword(const char *s, const char *word)
 {
     int n = (int)strlen(word);
     s = skip_space(s);
@@ -68,24 +67,24 @@ static const char *named(const char *s, const char *name)
 static int writes_table(const char *sql, const sql_table *t)
 {
     static const char *const conflict[] = {"replace", "ignore", "abort", "fail", "rollback"};
-    const char *s = keyword(sql, "insert"), *next;
+    const char *s = sql_keyword(sql, "insert"), *next;
     int insert = s != NULL;
     if (!s) {
-        s = keyword(sql, "update");
+        s = sql_keyword(sql, "update");
     }
-    if (s && (next = keyword(s, "or")) != NULL) {
+    if (s && (next = sql_keyword(s, "or")) != NULL) {
         s = NULL;
         for (size_t i = 0; i < sizeof conflict / sizeof *conflict && !s; i++) {
-            s = keyword(next, conflict[i]);
+            s = sql_keyword(next, conflict[i]);
         }
     }
-    if (!s && (s = keyword(sql, "replace")) != NULL) {
+    if (!s && (s = sql_keyword(sql, "replace")) != NULL) {
         insert = 1;
     }
     if (s && insert) {
-        s = keyword(s, "into");
-    } else if (!s && (s = keyword(sql, "delete")) != NULL) {
-        s = keyword(s, "from");
+        s = sql_keyword(s, "into");
+    } else if (!s && (s = sql_keyword(sql, "delete")) != NULL) {
+        s = sql_keyword(s, "from");
     }
     if (!s) {
         return 0;

@@ -193,11 +193,31 @@ int sql_txn_commit(sqlite3_vtab *v)
     return SQLITE_OK;
 }
 
+// A COMMIT can fail when the host's part of it is on the disk already (a lock that cannot be given
+// back), and then SQLite rolls back the rest of it. Only a ROLLBACK statement, or the end of the
+// connection, says that the transaction was still alive.
+static int may_be_committed(sqlite3 *db)
+{
+    int running = 0;
+    for (sqlite3_stmt *p = sqlite3_next_stmt(db, NULL); p; p = sqlite3_next_stmt(db, p)) {
+        if (sqlite3_stmt_busy(p)) {
+            const char *sql = sqlite3_sql(p);
+            if (sql && sql_keyword(sql, "rollback")) {
+                return 0;
+            }
+            running = 1;
+        }
+    }
+    return running;
+}
+
 int sql_txn_rollback(sqlite3_vtab *v)
 {
     sql_store *s = in_transaction(v);
     ((sql_table *)v)->announced = 0;
-    if (s) {
+    if (s && s->prepared && may_be_committed(s->db->db)) {
+        st_abandon(s->conn);
+    } else if (s) {
         st_rollback(s->conn);
     }
     ended(((sql_table *)v)->store);

@@ -750,6 +750,16 @@ void st_rollback(st_conn *c)
     st_writer_unlock(c->store, c);
 }
 
+void st_abandon(st_conn *c)
+{
+    if (c->txn.prepared && !c->txn.prepared_self) {
+        end_txn(c);
+        st_writer_unlock(c->store, c);
+    } else {
+        st_rollback(c);
+    }
+}
+
 int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
 {
     st_store *s = c->store;

@@ -253,6 +253,9 @@ int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error
 ** that is only kept for st_stats). */
 void st_commit(st_conn *c);
 void st_rollback(st_conn *c);
+/* As st_rollback, where the host may have committed all the same (its COMMIT failed at the very
+** end): what st_prepare has written stays in doubt, and the state row decides at the next look. */
+void st_abandon(st_conn *c);
 
 /* Writes the verdict on a transaction in doubt whose identity is uuid, before its state row goes
 ** away. Does nothing when there is none. */

@@ -139,6 +139,20 @@ static void get_option(sqlite3_context *ctx, sql_table *t, const char *name)
     }
 }
 
+// Not an option that is kept: what keeps writers out, and the way on. how NULL: only asks.
+static void resolve(sqlite3_context *ctx, sql_table *t, const char *how)
+{
+    st_error err = {0};
+    const char *what = how;
+    int rc = how ? st_resolve(t->store->conn, sql_busy_timeout(t->db->db), how, &err)
+                 : st_unresolved(t->store->conn, &what, &err);
+    if (rc == ST_OK) {
+        sqlite3_result_text(ctx, what, -1, SQLITE_TRANSIENT);
+    } else {
+        sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
+    }
+}
+
 static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     char show[SQL_SHOW];
@@ -165,11 +179,19 @@ static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
                         "readonly belongs to the table and is set by CREATE");
             return;
         }
+        if (strcmp(name, "resolve") == 0) {
+            resolve(ctx, t, value);
+            return;
+        }
         int rc = set_option(t, name, value);
         if (rc != SQLITE_OK) {
             sql_fail_fn_db(ctx, t->db->db, rc);
             return;
         }
+    }
+    if (strcmp(name, "resolve") == 0) {
+        resolve(ctx, t, NULL);
+        return;
     }
     get_option(ctx, t, name);
 }

@@ -28,7 +28,21 @@ static void add_text(sqlite3_str *s, const char *name, const char *text)
     sqlite3_str_appendchar(s, 1, '"');
 }
 
-static char *stats_json(const st_stats *st)
+// Which of the two files lacks transactions that the other has, after a power loss at weak settings
+// or a restore of one of them. host is the id in the table's state row.
+static const char *behind(const st_stats *st, const uint8_t uuid[16], int64_t host)
+{
+    if (st->in_doubt || host < 0) {
+        return NULL;
+    }
+    if ((uint64_t)host > st->sequence) {
+        return "store";
+    }
+    return memcmp(st->log_owner, uuid, 16) == 0 && st->log_owner_seq > (uint64_t)host ? "host"
+                                                                                      : NULL;
+}
+
+static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host)
 {
     sqlite3_str *s = sqlite3_str_new(NULL);
     uint64_t dead = st->file_bytes > st->live_bytes ? st->file_bytes - st->live_bytes : 0;
@@ -56,6 +70,13 @@ static char *stats_json(const st_stats *st)
     add(s, "last_flush_bytes", st->last_flush_bytes);
     add(s, "syncs", st->syncs);
     sqlite3_str_appendf(s, ",\"index\":\"flat\",\"in_doubt\":%s", st->in_doubt ? "true" : "false");
+    const char *late = behind(st, uuid, host);
+    sqlite3_str_appendf(s, ",\"host_transaction\":%lld", (long long)host);
+    if (late) {
+        add_text(s, "behind", late);
+    } else {
+        sqlite3_str_appendall(s, ",\"behind\":null");
+    }
     if (st->flush_error[0]) {
         add_text(s, "flush_error", st->flush_error);
     } else {
@@ -79,7 +100,11 @@ void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
         return;
     }
-    char *json = stats_json(&st);
+    int64_t host;
+    if (sql_state_find(t->db->db, t->uuid, NULL, NULL, &host) != SQLITE_OK) {
+        host = -1;
+    }
+    char *json = stats_json(&st, t->uuid, host);
     if (json) {
         sqlite3_result_text(ctx, json, -1, sqlite3_free);
     } else {

@@ -697,6 +697,8 @@ void st_commit(st_conn *c)
         h->last_seq = t->prepared_seq;
         h->committed_sum = t->prepared_sum;
         if (!t->prepared_self) {
+            memcpy(h->owner, t->who.uuid, sizeof h->owner);
+            h->owner_seq = t->prepared_seq;
             append_commit_frame(c);
         }
         h->prepared_len = h->prepared_seq = 0;

@@ -139,15 +139,21 @@ static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
                ? st_fail(err, rc, "%s", e.text)
                : st_fail(err, ST_DOUBT,
                          "its last transaction is between two phases and belongs to the "
-                         "database '%s': write through that one first",
+                         "database '%s': write through that one first, or decide by "
+                         "h5mem_config(table, 'resolve', 'commit' or 'abort')",
                          p->host);
 }
 
-static void take(st_store *s, st_log_header *h, uint64_t end, uint64_t seq, uint32_t sum)
+/* Commits up to the end of a prepared transaction. */
+static void take(st_store *s, st_log_header *h, const st_prepare_frame *p)
 {
-    h->committed_len = end;
-    h->last_seq = seq;
-    h->committed_sum = sum;
+    h->committed_len = p->end;
+    h->last_seq = p->seq;
+    h->committed_sum = p->sum;
+    if (p->who.dev || p->who.ino) {
+        memcpy(h->owner, p->who.uuid, sizeof h->owner);
+        h->owner_seq = p->seq;
+    }
     h->prepared_len = h->prepared_seq = 0;
     h->flags = 0;
     st_log_store(s->page, h);
@@ -159,14 +165,16 @@ int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st
     st_doubt d;
     int yes = 0, firm = 1, rc = ST_OK;
     if (h->flags & ST_LOG_SELF) {
-        take(s, h, h->prepared_len, h->prepared_seq, h->prepared_sum);
+        const st_prepare_frame self = {
+            .seq = h->prepared_seq, .end = h->prepared_len, .sum = h->prepared_sum};
+        take(s, h, &self);
         return ST_OK;
     }
     ST_TRY(st_doubt_read(s, h, &d, err));
     for (size_t i = d.n; i-- > 0 && !yes && !rc;) {
         rc = ask_host(s, h, host, who, &d.p[i], &yes, &firm, err);
         if (!rc && yes) {
-            take(s, h, d.p[i].end, d.p[i].seq, d.p[i].sum);
+            take(s, h, &d.p[i]);
         }
     }
     if (!rc && !yes) {
@@ -182,4 +190,19 @@ int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st
     }
     st_doubt_free(&d);
     return rc;
+}
+
+int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err)
+{
+    st_doubt d;
+    ST_TRY(st_doubt_read(s, h, &d, err));
+    if (yes && d.n) {
+        take(s, h, &d.p[d.n - 1]);
+    } else {
+        h->prepared_len = h->prepared_seq = 0;
+        h->flags = 0;
+        st_log_store(s->page, h);
+    }
+    st_doubt_free(&d);
+    return ST_OK;
 }

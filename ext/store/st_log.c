@@ -49,6 +49,8 @@ static void pack(const st_log_header *h, uint8_t *p)
     st_put64(p + 184, h->next_ino);
     st_put32(p + 192, h->committed_sum);
     st_put32(p + 196, h->prepared_sum);
+    memcpy(p + 200, h->owner, sizeof h->owner);
+    st_put64(p + 216, h->owner_seq);
     st_put32(p + CRC, st_crc32c(0, p, CRC));
 }
 
@@ -72,6 +74,8 @@ static int unpack(const uint8_t *p, st_log_header *h)
     h->next_ino = st_get64(p + 184);
     h->committed_sum = st_get32(p + 192);
     h->prepared_sum = st_get32(p + 196);
+    memcpy(h->owner, p + 200, sizeof h->owner);
+    h->owner_seq = st_get64(p + 216);
     return h->committed_len >= ST_LOG_START && h->committed_len % 8 == 0 &&
            h->prepared_len % 8 == 0;
 }

@@ -22,6 +22,8 @@
  *                 none. pending is then that file's superblock
  *   192     4     sum of the frames up to the committed length
  *   196     4     sum of the frames up to the prepared length
+ *   200     16    uuid of the host's state row by which the last transaction with a verdict went
+ *   216     8     and its transaction id; 0 when there was none
  *   508     4     CRC32C of the bytes before. All lies in one sector of the smallest size, so that
  *                 a power loss leaves a slot as it was or as it was to be
  *
@@ -82,6 +84,8 @@ typedef struct st_log_header {
     uint8_t pending[H5_SUPERBLOCK_BYTES];
     uint64_t next_ino;
     uint32_t committed_sum, prepared_sum;
+    uint8_t owner[16];
+    uint64_t owner_seq;
 } st_log_header;
 
 enum { ST_LOG_SELF = 1 }; /* st_log_header.flags */

@@ -346,8 +346,9 @@ static int mend_flip(st_store *s, st_log_header *h, st_error *err)
     if (state == SB_FOREIGN) {
         return st_fail(err, ST_READONLY,
                        "the file was changed by another program since the store last wrote it (its "
-                       "superblock is none of ours); it can be read, not written%s",
-                       nothing_in(h) ? "; to take it as it is, close it and remove the log" : "");
+                       "superblock is none of ours); it can be read, not written, until "
+                       "h5mem_config(table, 'resolve', 'adopt') takes the store's part of it as it "
+                       "is (what others have added goes with the next flush)");
     }
     if (state == SB_TORN) {
         // All that the pending root needs was synced before the flip began.
@@ -483,4 +484,103 @@ int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, s
     }
     s->checked = 1;
     return ST_OK;
+}
+
+/* ------------------------------------------------------------------------------------ resolving */
+
+static int foreign_file(st_store *s, const st_log_header *h, uint8_t sb[H5_SUPERBLOCK_BYTES],
+                        int *foreign, st_error *err)
+{
+    int state;
+    ST_TRY(read_sb(s, h, sb, &state, err));
+    *foreign = state == SB_FOREIGN;
+    return ST_OK;
+}
+
+int st_unresolved(st_conn *c, const char **what, st_error *err)
+{
+    st_store *s = c->store;
+    st_log_header h;
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    int foreign;
+    *what = "";
+    if (!s->page) {
+        return ST_OK;
+    }
+    ST_TRY(st_header(s, &h, err));
+    ST_TRY(foreign_file(s, &h, sb, &foreign, err));
+    *what = foreign ? "foreign" : h.prepared_len > h.committed_len ? "doubt" : "";
+    return ST_OK;
+}
+
+/* The file as it stands is the store's from now on: it must hold a store, of the generation that
+** the rows in the log continue, or of any when there are none. */
+static int adopt_file(st_store *s, st_log_header *h, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    st_image *im;
+    st_file_id id;
+    int foreign;
+    ST_TRY(foreign_file(s, h, sb, &foreign, err));
+    if (!foreign) {
+        return st_fail(err, ST_MISUSE, "no other program has changed the file");
+    }
+    ST_TRY(st_image_open(s->file, sb, s->uuid, s->schema, &im, err));
+    if (im->generation != h->generation && !nothing_in(h)) {
+        st_fail(err, ST_CORRUPT,
+                "the file is of generation %llu, the rows in its log continue generation %llu",
+                (unsigned long long)im->generation, (unsigned long long)h->generation);
+        st_image_unref(im);
+        return ST_CORRUPT;
+    }
+    h->generation = im->generation;
+    h->last_seq = ST_MAX(h->last_seq, im->last_seq);
+    st_image_unref(im);
+    memcpy(h->in_force, sb, sizeof h->in_force);
+    memset(h->pending, 0, sizeof h->pending);
+    if (st_id_of_fd(s->h5_fd, &id) == ST_OK) {
+        h->ino = id.ino;
+    }
+    st_log_store(s->page, h);
+    pthread_mutex_lock(&s->lock);
+    st_gen_unref(s->gen); // it is of the file as it was
+    s->gen = NULL;
+    s->foreign = 0;
+    pthread_mutex_unlock(&s->lock);
+    return ST_OK;
+}
+
+static int resolve_locked(st_store *s, const char *how, st_error *err)
+{
+    st_log_header h;
+    int yes = strcmp(how, "commit") == 0;
+    ST_TRY(st_header(s, &h, err));
+    if (strcmp(how, "adopt") == 0) {
+        return adopt_file(s, &h, err);
+    }
+    if (!yes && strcmp(how, "abort") != 0) {
+        return st_fail(err, ST_MISUSE, "resolve cannot be '%.40s'; it takes adopt, commit or abort",
+                       how);
+    }
+    return h.prepared_len > h.committed_len ? st_doubt_decree(s, &h, yes, err)
+                                            : st_fail(err, ST_MISUSE, "no transaction is in doubt");
+}
+
+int st_resolve(st_conn *c, int timeout_ms, const char *how, st_error *err)
+{
+    st_store *s = c->store;
+    int rc;
+    if (st_has_changes(c) || c->txn.prepared) {
+        return st_fail(
+            err, ST_LOCKED,
+            "this connection has uncommitted rows in the store; commit or roll back first");
+    }
+    if (c->readonly || !s->page) {
+        return st_fail(err, ST_READONLY, "the store is open for reading only");
+    }
+    st_rollback(c);
+    ST_TRY(st_writer_lock(s, c, timeout_ms, err));
+    rc = resolve_locked(s, how, err);
+    st_writer_unlock(s, c);
+    return rc;
 }

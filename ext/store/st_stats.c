@@ -127,10 +127,10 @@ static int count_files(st_conn *c, st_stats *out, st_error *err)
     out->generation = c->gen->generation;
     out->sequence = c->seq;
     if (s->page) {
-        if (s->log->size(s->log, &out->log_bytes, &e) != H5_OK) {
-            return st_from_h5(err, &e, "the log");
-        }
         ST_TRY(st_header(s, &h, err));
+        out->log_bytes = ST_MAX(h.committed_len, h.prepared_len);
+        memcpy(out->log_owner, h.owner, sizeof out->log_owner);
+        out->log_owner_seq = h.owner_seq;
         out->in_doubt = h.prepared_len > h.committed_len;
     }
     pthread_mutex_lock(&s->lock);

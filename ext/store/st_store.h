@@ -226,6 +226,9 @@ int st_doubt_reader(st_store *s, const st_log_header *h, const st_host *host,
 int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st_identity *who,
                     st_error *err);
 
+/* With the writer lock held: the last transaction in doubt counts, or none does, by decree. */
+int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
+
 /* st_txn.c */
 int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);

@@ -261,6 +261,14 @@ void st_abandon(st_conn *c);
 ** away. Does nothing when there is none. */
 int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err);
 
+/* What keeps writers out until somebody decides: "doubt", its last transaction is between two
+** phases and this host is not the one that knows; "foreign", another program has changed the file;
+** "" nothing. */
+int st_unresolved(st_conn *c, const char **what, st_error *err);
+/* Decides: "commit" or "abort" the transaction in doubt, "adopt" the file as it is. ST_MISUSE when
+** there is nothing of the kind. */
+int st_resolve(st_conn *c, int timeout_ms, const char *how, st_error *err);
+
 /* -------------------------------------------------------------------------------------- options */
 
 /* All option names, NULL at the end. */
@@ -373,13 +381,13 @@ int st_compact(st_conn *c, int timeout_ms, uint64_t *saved, st_error *err);
 int st_backup(st_conn *c, const char *path, uint64_t *bytes, st_error *err);
 
 typedef struct st_stats {
-    uint64_t rows;      /* visible */
-    uint64_t vectors;   /* rows with a vector */
-    uint64_t tier[3];   /* working, episodic, semantic */
-    uint64_t dead_rows; /* positions in the file that no longer show */
-    uint64_t base_rows; /* positions in the file */
-    uint64_t log_rows;  /* row versions in the log */
-    uint64_t file_bytes, log_bytes;
+    uint64_t rows;                  /* visible */
+    uint64_t vectors;               /* rows with a vector */
+    uint64_t tier[3];               /* working, episodic, semantic */
+    uint64_t dead_rows;             /* positions in the file that no longer show */
+    uint64_t base_rows;             /* positions in the file */
+    uint64_t log_rows;              /* row versions in the log */
+    uint64_t file_bytes, log_bytes; /* of the log: what is in use */
     uint64_t live_bytes; /* of the file, reachable from its root, without the share of dead rows */
     uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes;
     uint64_t text_runs;
@@ -388,6 +396,8 @@ typedef struct st_stats {
     uint64_t flushes;          /* by this process on this store */
     uint64_t last_flush_bytes; /* appended by the last of them */
     uint64_t syncs;            /* fsync calls by this process on this store */
+    uint64_t log_owner_seq;    /* id of the last transaction that a state row decided; 0: none */
+    uint8_t log_owner[16];     /* uuid of that row */
     int in_doubt;              /* 1: a prepared transaction waits for its host's verdict */
     char flush_error[256];     /* of an automatic flush that failed; empty once one succeeds */
 } st_stats;

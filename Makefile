@@ -141,8 +141,8 @@ $(B)/tests/crash/torture_tool: $(call objects,tests/crash/torture) $(HARNESS) $(
 	$(call link,-lsqlite3 -ldl)
 $(B)/tests/%_tool: $(B)/tests/%_tool.o $(HARNESS) $(ARCHIVES)
 	$(call link)
-$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(B)/tests/fuzz/driver.o $(HARNESS) $(ARCHIVES)
-	$(call link)
+$(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz/driver.o) $(HARNESS) $(ARCHIVES)
+	$(call link,$(FUZZER))
 
 # --no-as-needed: sqlite-vec leaves sqrtf to its host
 $(B)/bench/bench: $(call objects,bench)
@@ -184,6 +184,20 @@ torture: all
 	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
 	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
 
+# libFuzzer (clang) for T seconds a target; what it adds to the corpus stays under .build/fuzz.
+T ?= 600
+FUZZ := $(foreach t,$(notdir $(basename $(wildcard tests/fuzz/fuzz_*.c))),$(if $(findstring $(FILTER),$t),$t))
+.PHONY: fuzz fuzz-run
+fuzz:
+	@$(MAKE) --no-print-directory fuzz-run VARIANT=fuzz CC=clang SAN=fuzzer-no-link,address,undefined \
+	    FUZZER=-fsanitize=fuzzer CFLAGS="-O1 -g"
+fuzz-run: $(FUZZ:%=$(B)/tests/fuzz/%)
+	@for t in $(FUZZ); do echo "FUZZ $$t, $(T) s" && mkdir -p $(B)/corpus/$$t && \
+	    ASAN_OPTIONS=quarantine_size_mb=8:detect_leaks=1 $(B)/tests/fuzz/$$t -max_total_time=$(T) -timeout=2 \
+	    -rss_limit_mb=256 -verbosity=1 -print_final_stats=1 -artifact_prefix=$(B)/corpus/ \
+	    $(B)/corpus/$$t tests/fuzz/corpus/$$t >$(B)/corpus/$$t.log 2>&1 || { tail -40 $(B)/corpus/$$t.log; exit 1; }; \
+	    grep -E '^stat::(number_of_executed|peak)' $(B)/corpus/$$t.log; done
+
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint
 
@@ -219,6 +233,7 @@ help:
 	@echo "make test-tsan    the unit programs that start threads, under the thread sanitizer"
 	@echo "make torture      deaths, power cuts and failures by the thousand; LIVES=20000"
 	@echo "make lint         layers, symbols, style      make libs     the engines alone"
+	@echo "make fuzz         libFuzzer over every target; FILTER=word T=600 (seconds a target)"
 	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
 	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"
 	@echo "make clean        remove .build and the module"

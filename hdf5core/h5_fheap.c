@@ -227,8 +227,11 @@ static int load_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stor
         uint8_t *at = b->p + h->block_head + h->offset_bytes;
         uint32_t want = h5_get32(at);
         h5_set32(at, 0);
-        if (h5_lookup3(b->p, (size_t)bytes, 0) != want)
-            rc = h5_fail(err, H5_FORMAT, addr, "fractal heap block: checksum");
+        uint32_t made = h5_lookup3(b->p, (size_t)bytes, 0);
+        if (made != want)
+            rc = h5_fail(err, H5_FORMAT, addr,
+                         "fractal heap block: checksum is %08x, the bytes give %08x",
+                         (unsigned)want, (unsigned)made);
     }
     if (rc == H5_OK)
         rc = check_block(h, b->p, "FHDB", addr, place, err);

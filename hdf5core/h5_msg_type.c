@@ -167,7 +167,7 @@ static int check_array(const source *s, const h5_type *t, h5_error *err)
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->dims[i] == 0 || !h5_mul_fits(bytes, t->dims[i], &bytes))
             bytes = 0;
-    if (bytes != t->size)
+    if (bytes == 0 || bytes != t->size)
         return h5_fail(err, H5_FORMAT, s->addr,
                        "datatype: array of %u bytes, its elements need %llu", (unsigned)t->size,
                        (unsigned long long)bytes);

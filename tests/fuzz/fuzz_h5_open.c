@@ -20,7 +20,7 @@
 #include "fuzz.h"
 #include "h5core.h"
 
-enum { OBJECTS_MAX = 500, DEPTH_MAX = 12, READ_MAX = 4 << 20 };
+enum { OBJECTS_MAX = 500, DEPTH_MAX = 12, READ_MAX = 4 << 20, ELEMENTS_MAX = 1000 };
 
 typedef struct walk {
     h5_file *f;
@@ -34,6 +34,28 @@ static int known(int rc)
     if (rc > H5_OK || rc < H5_LIMIT)
         abort();
     return rc;
+}
+
+/* What elements of variable length and references lead to. */
+static void follow_values(walk *w, const h5_type *t, const uint8_t *p, size_t n)
+{
+    h5_heaps *heaps;
+    h5_error err;
+    h5_error_clear(&err);
+    if ((t->cls != H5_CLASS_VLEN && t->cls != H5_CLASS_REFERENCE) ||
+        known(h5_heaps_open(w->f, &heaps, &err)) != H5_OK)
+        return;
+    for (size_t i = 0; i + t->size <= n && i / t->size < ELEMENTS_MAX; i += t->size) {
+        const uint8_t *data;
+        uint64_t count;
+        h5_ref ref;
+        h5_error_clear(&err);
+        if (t->cls == H5_CLASS_VLEN)
+            known(h5_vlen(heaps, t, p + i, &data, &count, &err));
+        else
+            known(h5_reference(heaps, t, p + i, &ref, &err));
+    }
+    h5_heaps_close(heaps);
 }
 
 /* Reads count elements in each dimension from start, when the budget allows. */
@@ -53,6 +75,9 @@ static void read_box(walk *w, const h5_object *o, const uint64_t *start, const u
     if (!buf)
         return;
     h5_error err;
+    h5_error_clear(&err);
+    if (known(h5_dataset_read_stored(w->f, o, start, count, buf, (size_t)n, &err)) == H5_OK)
+        follow_values(w, &d->type, buf, (size_t)n);
     h5_error_clear(&err);
     known(h5_dataset_read(w->f, o, start, count, buf, (size_t)n, &err));
     free(buf);

@@ -186,6 +186,8 @@ torture: all
 	@$(MAKE) --no-print-directory units
 	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
 	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
+	@$(TORTURE) fault
+	@H5MEM_STATEMENTS=$$(($(LIVES) * 5)) $(RUN) --module $(MODULE) --filter tests/sql/test_model_statements
 
 # libFuzzer (clang) for T seconds a target; what it adds to the corpus stays under .build/fuzz.
 T ?= 600

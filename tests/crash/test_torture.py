@@ -30,10 +30,14 @@ def test_deaths_of_one_alone(report, tmp_path, mode):
     torture(report, tmp_path, "kill", "lives=200", f"only={mode}", "alone=1")
 
 
-@pytest.mark.parametrize("mode", ["delete", "persist", "memory"])
+@pytest.mark.parametrize("mode", ["wal", "delete", "persist", "memory"])
 def test_deaths_beside_the_living(report, tmp_path, mode):
     torture(report, tmp_path, "kill", "lives=100", f"only={mode}")
 
 
 def test_power_cuts(report, tmp_path):
     torture(report, tmp_path, "power", "lives=150")
+
+
+def test_failures(report, tmp_path):
+    torture(report, tmp_path, "fault", "lives=8")

@@ -13,6 +13,7 @@ typedef struct t_run {
     long lives; /* how many; of `fault`: 0 all */
     uint64_t seed;
     int alone;        /* 1: nobody beside the one who dies */
+    const char *skip; /* failures whose name has this word are left out; NULL */
     const char *only; /* a word that narrows: a journal mode, a kind of failure; NULL */
     char folder[200]; /* made, ends in '/'; removed at the end when all was well */
     t_rng rng;

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -172,10 +173,10 @@ static int due(int file, int call, off_t at)
         size_t some = n;                                                                           \
         ssize_t done;                                                                              \
         if (file && fails(T_WRITE)) {                                                              \
-            if (!t_sys.fail_short || n < 2) {                                                      \
+            if (!t_sys.fail_short || (n < 2 && t_sys.fail_stays)) {                                \
                 return -1;                                                                         \
             }                                                                                      \
-            some = n / 2;                                                                          \
+            some = (n + 1) / 2;                                                                    \
         }                                                                                          \
         if (hit && t_sys.moment == T_HALF) {                                                       \
             some = n * t_sys.fraction / 256;                                                       \
@@ -197,10 +198,10 @@ PWRITE(pwrite64, off64_t)
     {                                                                                              \
         REAL(ssize_t, name, int, void *, size_t, off)                                              \
         if (kind_of_fd(fd) && fails(T_READ)) {                                                     \
-            if (!t_sys.fail_short || n < 2) {                                                      \
+            if (!t_sys.fail_short) {                                                               \
                 return -1;                                                                         \
             }                                                                                      \
-            n /= 2;                                                                                \
+            n = (n + 1) / 2;                                                                       \
         }                                                                                          \
         return real(fd, p, n, at);                                                                 \
     }
@@ -363,3 +364,15 @@ int t_real_close(int fd)
     }
 FCNTL(fcntl)
 FCNTL(fcntl64)
+
+#define MMAP(name, off)                                                                            \
+    EXPORT void *name(void *p, size_t n, int protection, int flags, int fd, off at)                \
+    {                                                                                              \
+        REAL(void *, name, void *, size_t, int, int, int, off)                                     \
+        if (kind_of_fd(fd) && fails(T_MAP)) {                                                      \
+            return MAP_FAILED;                                                                     \
+        }                                                                                          \
+        return real(p, n, protection, flags, fd, at);                                              \
+    }
+MMAP(mmap, off_t)
+MMAP(mmap64, off64_t)

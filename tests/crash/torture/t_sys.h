@@ -54,6 +54,7 @@ enum {
     T_OPEN = 32,
     T_READ = 64,
     T_LOCK = 128,
+    T_MAP = 256,
     T_CHANGES = T_WRITE | T_TRUNCATE | T_SYNC | T_UNLINK | T_RENAMES | T_OPEN
 };
 

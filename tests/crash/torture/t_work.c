@@ -341,8 +341,10 @@ static int saved(t_world *w, const char *name)
 static void remember(t_shared *s)
 {
     char *rows = t_model_dump(&s->model[s->cur], 0), *notes = t_model_dump(&s->model[s->cur], 1);
-    s->rows_was[s->history % T_HISTORY] = t_digest(rows);
-    s->notes_was[s->history++ % T_HISTORY] = t_digest(notes);
+    if (rows && notes) { // not while memory fails on purpose, when nobody asks for the history
+        s->rows_was[s->history % T_HISTORY] = t_digest(rows);
+        s->notes_was[s->history++ % T_HISTORY] = t_digest(notes);
+    }
     sqlite3_free(rows);
     sqlite3_free(notes);
 }

@@ -48,7 +48,7 @@ int t_world_run(t_world *w, const char *fmt, ...)
     t_sys_statement();
     rc = sqlite3_exec(w->db, sql, NULL, NULL, NULL);
     if (getenv("T_TRACE")) {
-        fprintf(stderr, "%d: %.150s: %d\n", getpid(), sql, rc);
+        fprintf(stderr, "%d: %.150s: %d %s\n", getpid(), sql, rc, rc ? sqlite3_errmsg(w->db) : "");
     }
     if (rc != SQLITE_OK) {
         snprintf(w->error, sizeof w->error, "%.150s: %.200s", sql, sqlite3_errmsg(w->db));

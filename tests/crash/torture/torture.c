@@ -3,7 +3,8 @@
  *
  *     torture kill lives=20000 [seed=N] [only=wal] [alone=1] [dir=/tmp]   processes that die
  *     torture power lives=5000                                     disks that lose their power
- *     torture fault [only=EIO] [lives=N]                           calls and allocations that fail
+ *     torture fault [only=EIO] [skip=lock] [lives=N]   calls and allocations
+ *     that fail
  *
  * Prints what was done, as lines `report: ...`. Ends with 0, or with 1 and the first thing that was
  * wrong; the folder then stays.
@@ -105,6 +106,8 @@ int main(int argc, char **argv)
             run.seed = strtoull(argv[i] + 5, NULL, 10);
         } else if (!strncmp(argv[i], "only=", 5)) {
             run.only = argv[i] + 5;
+        } else if (!strncmp(argv[i], "skip=", 5)) {
+            run.skip = argv[i] + 5;
         } else if (!strncmp(argv[i], "alone=", 6)) {
             run.alone = argv[i][6] == '1';
         } else if (!strncmp(argv[i], "dir=", 4)) {

@@ -2,15 +2,16 @@
  * fuzz_sql.c - any bytes as statements: every function, xUpdate, searches, with values of all kinds
  *
  * The bytes are read as a program: each statement picks a form, a function or column, and values
- * (integers, reals, texts with NULs or no UTF-8 at all, blobs, vectors, JSON, names, large ones). It
- * runs on a fresh :memory: host with a store of a few rows. Whatever is said, SQLite must come back
- * with a code, the connection must close, and the store must verify; a sanitizer watches the rest.
+ * (integers, reals, texts with NULs or no UTF-8 at all, blobs, vectors, JSON, names, large ones).
+ * It runs on a fresh :memory: host with a store of a few rows. Whatever is said, SQLite must come
+ * back with a code, the connection must close, and the store must verify; a sanitizer watches the
+ * rest.
  *
- * Texts that could be paths are names of the work folder, which the program makes and removes: no '/'
- * comes from the bytes.
+ * Texts that could be paths are names of the work folder, which the program makes and removes: no
+ * '/' comes from the bytes.
  *
- *     make SAN=address,undefined units; .build/gcc-address-undefined/tests/fuzz/fuzz_sql -m 100000 \
- *         tests/fuzz/corpus/fuzz_sql
+ *     make SAN=address,undefined units; .build/gcc-address-undefined/tests/fuzz/fuzz_sql -m 100000
+ *         \ tests/fuzz/corpus/fuzz_sql
  *
  * SPDX-License-Identifier: MIT
  */

@@ -299,7 +299,8 @@ class Twins:
             self.ours.con.execute(f"SELECT h5mem_{self.rng.choice(('flush', 'flush', 'compact'))}("
                                   f"'{self.rng.choice((self.name, 'aux.memory'))}')").fetchall()
         else:
-            verdict = self.ours.con.execute(f"SELECT h5mem_verify('{self.name}'), h5mem_verify('aux.memory')").fetchone()
+            verdict = self.ours.con.execute(
+                f"SELECT h5mem_verify('{self.name}'), h5mem_verify('aux.memory')").fetchone()
             if verdict != ("ok", "ok"):
                 self.wrong(f"h5mem_verify: {verdict}")
         if self.ours.counts() != self.plain.counts():
@@ -328,4 +329,5 @@ def test_statements(connect, tmp_path, report, mode):
     twins.check()
     for side in twins.sides:
         side.close()
-    report(f"{mode}, SQLite {sqlite3.sqlite_version}, seed {SEED}: {twins.number} statements, {twins.fails} failed alike")
+    report(f"{mode}, SQLite {sqlite3.sqlite_version}, seed {SEED}: {twins.number} statements, {twins.fails} failed"
+           " alike")

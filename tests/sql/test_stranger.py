@@ -48,7 +48,8 @@ def place(connect, tmp_path):
 
 
 PATHS = ["home/agent.h5", "home/link.h5", "home/new.h5", "home/secret.txt", "home/pipe", "home/folder", "home/nosuch/x",
-         "/dev/zero", "/proc/self/mem", "home/agent.h5-wal", "home/host.db", "", "stranger.db", "../" * 40 + "etc/passwd"]
+         "/dev/zero", "/proc/self/mem", "home/agent.h5-wal", "home/host.db", "", "stranger.db",
+         "../" * 40 + "etc/passwd"]
 
 
 FUNCTIONS = ("h5mem_backup", "h5mem_flush", "h5mem_compact", "h5mem_config", "h5mem_import", "h5mem_verify",
@@ -90,14 +91,16 @@ def attempt(con, sql):
 def ask(con, name):
     """What looks at a table without writing to it."""
     for sql in (f"PRAGMA table_info({name})", f"PRAGMA table_xinfo({name})", f"SELECT * FROM {name}",
-                f"SELECT count(*) FROM {name}", f"SELECT * FROM {name} WHERE rowid = 1", f"PRAGMA foreign_key_list({name})",
-                f"EXPLAIN QUERY PLAN SELECT * FROM {name}", f"SELECT 1 FROM {name} WHERE 0"):
+                f"SELECT count(*) FROM {name}", f"SELECT * FROM {name} WHERE rowid = 1",
+                f"PRAGMA foreign_key_list({name})", f"EXPLAIN QUERY PLAN SELECT * FROM {name}",
+                f"SELECT 1 FROM {name} WHERE 0"):
         attempt(con, sql)
 
 
 def list_all(con):
     for sql in ("SELECT * FROM sqlite_schema", "PRAGMA table_list", "PRAGMA database_list", "PRAGMA integrity_check",
-                "PRAGMA quick_check", "SELECT name FROM pragma_table_list", "PRAGMA foreign_key_check", "ANALYZE notes"):
+                "PRAGMA quick_check", "SELECT name FROM pragma_table_list", "PRAGMA foreign_key_check",
+                "ANALYZE notes"):
         attempt(con, sql)
 
 

@@ -202,9 +202,18 @@ size_t vec_plane_stride(size_t dim); /* bytes of one record, a multiple of 16 */
  * every level. */
 void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record);
 
+/* The same in two parts: the coarse one, half as large, is scanned, and the fine one read where the
+ * coarse one leaves a row in doubt (layout in vec_halves.c). vec_halves_split makes them of the
+ * record of x (NULL: a row without a vector), vec_halves_join gives the record back. */
+size_t vec_halves_stride(size_t dim); /* bytes of either, a multiple of 16 */
+void vec_halves_split(const float *x, size_t dim, const uint8_t *record, uint8_t *coarse,
+                      uint8_t *fine);
+void vec_halves_join(const uint8_t *coarse, const uint8_t *fine, size_t dim, uint8_t *record);
+
 /* Records of n rows that lie one behind the other. */
 typedef struct vec_plane_extent {
-    const uint8_t *records;
+    const uint8_t *coarse;
+    const uint8_t *fine;
     uint64_t first;
     uint64_t n;
 } vec_plane_extent;

@@ -1,11 +1,14 @@
 /*
  * vec_near.c - exact nearest neighbours on demand, through planes
  *
- * One pass over the records gives every row a lower bound on its distance (vec_plane.c). From then
- * on rows are looked at in the order of their bounds: a row's stored vector is fetched and its
- * distance computed; and a row with a known distance is handed out as soon as that is smaller than
- * every bound that is left. So the order is that of the true distances, and how many vectors are
- * read depends on how far the caller asks, not on a k given beforehand.
+ * One pass over the coarse records gives every row a lower bound on its distance (vec_halves.c).
+ * The rows that seem nearest, as many as will be asked for, are looked at: a row's stored vector is
+ * fetched and its distance computed. What could still be nearer than the farthest of them gets a
+ * finer bound from both halves of its record, in the order of the rows. From then on rows are
+ * looked at in the order of their bounds; and a row with a known distance is handed out as soon as
+ * that is smaller than every bound that is left. So the order is that of the true distances, and
+ * how many vectors are read depends on how far the caller asks, not on a k given beforehand: a
+ * wrong guess costs time, for the bounds of a group are made finer when its turn comes.
  *
  * The order of the bounds is not sorted but taken from groups of 64 rows: a heap holds the groups
  * by their least bound, a step takes the least row of the least group. Building that costs a
@@ -30,21 +33,27 @@
 
 #include "vec_base.h"
 #include "vec_bits.h"
+#include "vec_halves.h"
 #include "vec_hit.h"
 #include "vec_near.h"
-#include "vec_plane.h"
 
 #define GROUP_ROWS   64
 #define STOP_BYTES   65536 // scanned between two questions whether to stop
 #define STOP_FETCHES 256   // looked at between two questions
 #define BULK_SHARE   8     // of all rows, one in so many; then all at once
+#define LIKELY_ROWS  16    // looked at to begin with when nobody says how many are wanted
+#define LIKELY_MAX   1024
+#define DULL_FETCHES 16 // more than those, then preparing a sharper query pays
 
 typedef struct group {
-    float least;   // of its rows that are left
-    unsigned n;    // rows
-    uint64_t row;  // number of the first
-    size_t slot;   // its place in low
-    size_t answer; // rows without a record: its place in keys; else NONE
+    float least;            // of its rows that are left
+    unsigned n;             // rows
+    uint64_t row;           // number of the first
+    size_t slot;            // its place in low
+    size_t answer;          // rows without a record: its place in keys; else NONE
+    float fine;             // bounds up to here are those of both halves
+    uint64_t sharp;         // rows whose bounds are those of a query of 16 bits
+    const uint8_t *half[2]; // records of the first row; NULL without
 } group;
 
 #define NONE SIZE_MAX
@@ -52,8 +61,11 @@ typedef struct group {
 struct vec_near {
     vec_near_args a;
     float norm;
-    vec_plane_query q;
-    void *scratch;
+    vec_halves_query q;
+    vec_halves_sharp sharp;
+    size_t stride;
+    size_t dull; // fetches after which bounds are made sharp before a vector is fetched
+    void *scratch, *sharp_scratch;
     float *low;
     double *keys;  // distances of the rows without a record
     group *groups; // heap, least first
@@ -130,34 +142,29 @@ static vec_hit hit_pop(vec_near *s)
 
 /* ------------------------------------------------------------------------------- the first pass */
 
-static void add_group(vec_near *s, float least, uint64_t row, unsigned n, size_t answer)
+static void add_group(vec_near *s, const group *g)
 {
-    if (least < INFINITY)
-        s->groups[s->ngroup++] = (group){least, n, row, s->nslot, answer};
-    s->nslot += n;
+    if (g->least < INFINITY)
+        s->groups[s->ngroup++] = *g;
+    s->nslot += g->n;
 }
 
-/* Bounds of the n rows whose records start at record, where mask says so. */
-static float bound_rows(vec_near *s, const uint8_t *record, size_t stride, uint64_t mask,
-                        unsigned n)
+/* The coarse bounds of the rows of g, where mask says so. */
+static float bound_rows(vec_near *s, const group *g, uint64_t mask)
 {
-    const vec_plane_kernels *k = vec_plane_kern();
-    float *low = s->low + s->nslot, picked[GROUP_ROWS], least;
+    float *low = s->low + g->slot, picked[GROUP_ROWS], least;
     const uint8_t *rows[GROUP_ROWS];
-    int32_t dots[GROUP_ROWS];
     size_t m = 0;
 
-    if (mask == vec_bits_low(n)) {
-        for (; m < n; m++)
-            rows[m] = record + m * stride;
-        k->dots(&s->q, rows, n, dots);
-        return k->lows(&s->q, rows, dots, n, low);
+    if (mask == vec_bits_low(g->n)) {
+        for (; m < g->n; m++)
+            rows[m] = g->half[0] + m * s->stride;
+        return vec_halves_coarse(&s->q, rows, m, low);
     }
     for (uint64_t w = mask; w; w &= w - 1)
-        rows[m++] = record + vec_bits_lowest(w) * stride;
-    k->dots(&s->q, rows, m, dots);
-    least = k->lows(&s->q, rows, dots, m, picked);
-    for (unsigned i = 0; i < n; i++)
+        rows[m++] = g->half[0] + vec_bits_lowest(w) * s->stride;
+    least = vec_halves_coarse(&s->q, rows, m, picked);
+    for (unsigned i = 0; i < g->n; i++)
         low[i] = INFINITY;
     m = 0;
     for (uint64_t w = mask; w; w &= w - 1)
@@ -166,14 +173,13 @@ static float bound_rows(vec_near *s, const uint8_t *record, size_t stride, uint6
 }
 
 /* No bounds: every row that has a vector will be looked at. */
-static float leave_open(vec_near *s, const uint8_t *record, size_t stride, uint64_t mask,
-                        unsigned n)
+static float leave_open(vec_near *s, const group *g, uint64_t mask)
 {
-    float least = INFINITY, *low = s->low + s->nslot;
+    float least = INFINITY, *low = s->low + g->slot;
 
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < g->n; i++) {
         low[i] = INFINITY;
-        if (mask >> i & 1 && vec_plane_has_vector(record + i * stride))
+        if (mask >> i & 1 && vec_plane_has_vector(g->half[0] + i * s->stride))
             least = low[i] = -INFINITY;
     }
     return least;
@@ -181,25 +187,25 @@ static float leave_open(vec_near *s, const uint8_t *record, size_t stride, uint6
 
 static int scan_planes(vec_near *s, int all)
 {
-    size_t stride = vec_plane_stride(s->a.dim);
-
     for (size_t e = 0; e < s->a.nplane; e++) {
         const vec_plane_extent *x = &s->a.planes[e];
 
         for (uint64_t i = 0; i < x->n; i += GROUP_ROWS) {
-            unsigned n = x->n - i < GROUP_ROWS ? (unsigned)(x->n - i) : GROUP_ROWS;
-            uint64_t row = x->first + i;
-            uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, row, n) : vec_bits_low(n);
+            group g = {.n = x->n - i < GROUP_ROWS ? (unsigned)(x->n - i) : GROUP_ROWS,
+                       .row = x->first + i,
+                       .slot = s->nslot,
+                       .answer = NONE,
+                       .fine = all ? INFINITY : -INFINITY,
+                       .half = {x->coarse + i * s->stride, x->fine + i * s->stride}};
+            uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, g.row, g.n)
+                                        : vec_bits_low(g.n);
 
             if (mask) {
-                const uint8_t *records = x->records + i * stride;
-                float least = all ? leave_open(s, records, stride, mask, n)
-                                  : bound_rows(s, records, stride, mask, n);
-
+                g.least = all ? leave_open(s, &g, mask) : bound_rows(s, &g, mask);
                 s->rows += vec_bits_popcount(mask);
-                add_group(s, least, row, n, NONE);
+                add_group(s, &g);
             }
-            if (stopped(s, GROUP_ROWS + vec_bits_popcount(mask) * stride, STOP_BYTES))
+            if (stopped(s, GROUP_ROWS + vec_bits_popcount(mask) * s->stride, STOP_BYTES))
                 return VEC_ABORT;
         }
     }
@@ -227,9 +233,14 @@ static int scan_exact(vec_near *s)
             unsigned n = x->n - i < GROUP_ROWS ? (unsigned)(x->n - i) : GROUP_ROWS;
             vec_extent part = {x->rows ? x->rows + i * s->a.dim : NULL,
                                x->norms ? x->norms + i : NULL, 0, n};
-            uint64_t row = x->first + i;
-            uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, row, n) : vec_bits_low(n);
-            float least = INFINITY, *low = s->low + s->nslot;
+            group g = {.least = INFINITY,
+                       .n = n,
+                       .row = x->first + i,
+                       .slot = s->nslot,
+                       .answer = s->nkey,
+                       .fine = INFINITY};
+            uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, g.row, n) : vec_bits_low(n);
+            float *low = s->low + s->nslot;
             double *keys = s->keys + s->nkey;
             int rc;
 
@@ -239,10 +250,10 @@ static int scan_exact(vec_near *s)
                     return rc;
                 for (unsigned j = 0; j < n; j++) {
                     low[j] = mask >> j & 1 ? round_down(keys[j]) : INFINITY;
-                    least = low[j] < least ? low[j] : least;
+                    g.least = low[j] < g.least ? low[j] : g.least;
                 }
                 s->rows += vec_bits_popcount(mask);
-                add_group(s, least, row, n, s->nkey);
+                add_group(s, &g);
                 s->nkey += n;
             }
             if (stopped(s, GROUP_ROWS + vec_bits_popcount(mask) * s->a.dim * 4, STOP_BYTES))
@@ -282,30 +293,91 @@ static vec_hit make_hit(const vec_near *s, double key, uint64_t row)
     return (vec_hit){key, s->a.id(s->a.ctx, row), row};
 }
 
-/* Looks at the row with the least bound of all. */
+static float least_of(const vec_near *s, const group *g)
+{
+    const float *low = s->low + g->slot;
+    float least = INFINITY;
+
+    for (unsigned i = 0; i < g->n; i++)
+        least = low[i] < least ? low[i] : least;
+    return least;
+}
+
+/* Bounds the rows of g whose bound is at most `up` by both halves of their records. */
+static void refine(vec_near *s, group *g, float up)
+{
+    float *low = s->low + g->slot, fine[GROUP_ROWS];
+    const uint8_t *half[2][GROUP_ROWS];
+    unsigned at[GROUP_ROWS + 1], m = 0;
+
+    for (unsigned i = 0; i < g->n; i++) { // without a branch that nobody can predict
+        at[m] = i;
+        m += low[i] <= up && low[i] < INFINITY;
+    }
+    for (unsigned i = 0; i < m; i++)
+        for (int k = 0; k < 2; k++)
+            half[k][i] = g->half[k] + at[i] * s->stride;
+    if (m)
+        vec_halves_fine(&s->q, half[0], half[1], m, fine);
+    for (unsigned i = 0; i < m; i++)
+        low[at[i]] = fine[i] > low[at[i]] ? fine[i] : low[at[i]];
+    g->fine = up;
+    g->least = least_of(s, g);
+}
+
+static void settle_top(vec_near *s)
+{
+    if (s->groups[0].least == INFINITY)
+        s->groups[0] = s->groups[--s->ngroup];
+    if (s->ngroup)
+        group_sink(s->groups, s->ngroup, 0);
+}
+
+/* The sharpest bound there is, for row i of the group on top. */
+static int sharpen(vec_near *s, group *g, unsigned i)
+{
+    float *low = s->low + g->slot, bound;
+
+    if (!s->sharp_scratch) {
+        s->sharp_scratch = vec_alloc(vec_halves_sharp_scratch(s->a.dim));
+        if (!s->sharp_scratch)
+            return VEC_NOMEM;
+        vec_halves_sharpen(s->a.metric, s->a.query, s->norm, s->a.dim, s->sharp_scratch, &s->sharp);
+    }
+    bound = vec_halves_sharp_bound(&s->sharp, g->half[0] + i * s->stride,
+                                   g->half[1] + i * s->stride);
+    low[i] = bound > low[i] ? bound : low[i];
+    g->sharp |= (uint64_t)1 << i;
+    g->least = least_of(s, g);
+    settle_top(s);
+    return stopped(s, 1, STOP_FETCHES) ? VEC_ABORT : VEC_OK;
+}
+
+/* Looks at the row with the least bound of all, or makes the bounds of its group finer. */
 static int look_at_least(vec_near *s)
 {
     group *g = &s->groups[0];
     const float *low = s->low + g->slot;
-    float least = INFINITY;
     unsigned at = 0;
     double key;
     uint64_t row;
     int rc;
 
+    if (g->least > g->fine || g->fine == -INFINITY) {
+        refine(s, g, INFINITY);
+        settle_top(s);
+        return stopped(s, 1, STOP_FETCHES) ? VEC_ABORT : VEC_OK;
+    }
     while (low[at] != g->least)
         at++;
+    if (s->looked >= s->dull && g->half[0] && !(g->sharp >> at & 1))
+        return sharpen(s, g, at);
     row = g->row + at;
     rc = look(s, g, at, &key);
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < g->n; i++)
-        least = low[i] < least ? low[i] : least;
-    g->least = least;
-    if (least == INFINITY)
-        *g = s->groups[--s->ngroup];
-    if (s->ngroup)
-        group_sink(s->groups, s->ngroup, 0);
+    g->least = least_of(s, g);
+    settle_top(s);
     return isnan(key) ? VEC_OK : hit_push(s, make_hit(s, key, row));
 }
 
@@ -352,6 +424,83 @@ static int look_at_all(vec_near *s)
     return vec_rank_new(hits, n, &s->rank);
 }
 
+/* -------------------------------------------------------------------------------- a first guess */
+
+/* The rows that come out first are most likely those whose bounds are least. As many of them are
+ * looked at as will be asked for. The last one that is asked for cannot be farther than the
+ * farthest of these, *up: bounds above it need not be made finer. */
+static int look_at_likely(vec_near *s, vec_topk *likely, double *up)
+{
+    const vec_hit *h;
+    float most = INFINITY;
+    size_t n;
+
+    for (size_t g = 0; g < s->ngroup; g++) {
+        const group *x = &s->groups[g];
+        const float *low = s->low + x->slot;
+
+        if (!(x->least < most))
+            continue;
+        for (unsigned i = 0; i < x->n; i++) {
+            vec_hit hit = {(double)low[i], (int64_t)g, i};
+            int rc;
+
+            if (!(low[i] < most))
+                continue;
+            rc = vec_topk_push(likely, &hit);
+            if (rc < 0)
+                return rc;
+            most = (float)vec_topk_bound(likely);
+        }
+    }
+    n = vec_topk_take(likely, &h);
+    for (size_t k = 0; k < n; k++) {
+        const group *x = &s->groups[h[k].id];
+        unsigned i = (unsigned)h[k].row;
+        double key;
+        int rc = look(s, x, i, &key);
+
+        if (rc == VEC_OK && !isnan(key)) {
+            *up = key > *up ? key : *up;
+            rc = hit_push(s, make_hit(s, key, x->row + i));
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return VEC_OK;
+}
+
+/* Makes all bounds fine that may be needed, in the order of the rows. */
+static int refine_likely(vec_near *s)
+{
+    size_t left = 0, want = s->a.hint ? (size_t)s->a.hint : LIKELY_ROWS;
+    double up = -INFINITY;
+    vec_topk *likely;
+    int rc;
+
+    want = want < LIKELY_MAX ? want : LIKELY_MAX;
+    s->dull = want + DULL_FETCHES;
+    rc = vec_topk_new(want, &likely);
+    if (rc < 0)
+        return rc;
+    rc = look_at_likely(s, likely, &up);
+    vec_topk_free(likely);
+    for (size_t i = 0; rc == VEC_OK && i < s->ngroup; i++) {
+        group *g = &s->groups[i];
+
+        if ((double)g->least <= up && g->fine == -INFINITY)
+            refine(s, g, (float)up);
+        else
+            g->least = least_of(s, g);
+        if (stopped(s, g->n, STOP_FETCHES * GROUP_ROWS))
+            rc = VEC_ABORT;
+        if (g->least < INFINITY)
+            s->groups[left++] = *g;
+    }
+    s->ngroup = left;
+    return rc;
+}
+
 /* -------------------------------------------------------------------------------- the interface */
 
 static int check(const vec_near_args *a)
@@ -381,7 +530,7 @@ static int reserve(vec_near *s, uint64_t *rows)
     s->low = vec_alloc_array((size_t)*rows, sizeof *s->low);
     s->keys = vec_alloc_array((size_t)exact, sizeof *s->keys);
     s->groups = vec_alloc_array((size_t)groups, sizeof *s->groups);
-    s->scratch = vec_alloc(vec_plane_scratch(s->a.nplane ? s->a.dim : 0));
+    s->scratch = vec_alloc(vec_halves_scratch(s->a.nplane ? s->a.dim : 0));
     return s->low && s->keys && s->groups && s->scratch ? VEC_OK : VEC_NOMEM;
 }
 
@@ -394,8 +543,9 @@ static int begin(vec_near *s)
         return rc;
     all = s->a.hint > rows / BULK_SHARE;
     s->norm = vec_norm_f32(s->a.query, s->a.dim);
+    s->stride = vec_halves_stride(s->a.dim);
     if (s->a.nplane && !all)
-        vec_plane_prepare(s->a.metric, s->a.query, s->norm, s->a.dim, s->scratch, &s->q);
+        vec_halves_prepare(s->a.metric, s->a.query, s->norm, s->a.dim, s->scratch, &s->q);
     rc = scan_planes(s, all);
     if (rc == VEC_OK)
         rc = scan_exact(s);
@@ -404,6 +554,11 @@ static int begin(vec_near *s)
     s->cost = 0;
     if (all)
         return look_at_all(s);
+    if (s->a.nplane) {
+        rc = refine_likely(s);
+        if (rc < 0)
+            return rc;
+    }
     for (size_t i = s->ngroup / 2; i-- > 0;)
         group_sink(s->groups, s->ngroup, i);
     return VEC_OK;
@@ -475,6 +630,7 @@ void vec_near_free(vec_near *s)
         return;
     vec_rank_free(s->rank);
     vec_free(s->scratch);
+    vec_free(s->sharp_scratch);
     vec_free(s->low);
     vec_free(s->keys);
     vec_free(s->groups);

@@ -77,10 +77,7 @@ size_t vec_plane_stride(size_t dim)
     return VEC_PLANE_CODES + round_up(dim, VEC_PLANE_PAD);
 }
 
-/* Sums over a vector and its codes. */
-typedef struct sums {
-    double xx, xc, cc;
-} sums;
+typedef vec_plane_sums sums;
 
 #define LANES 4
 
@@ -111,15 +108,11 @@ static float peak(const float *x, size_t dim)
     return most < 0x7f800000u ? f : INFINITY;
 }
 
-/* The nearest integer of a number below 2^31 in size, ties to even: added to 1.5 * 2^52, it is what
- * the lowest bits of the sum's fraction say. One addition, no library, the same everywhere. */
-static int32_t nearest(double x)
+double vec_plane_scale(const float *x, size_t dim, int most)
 {
-    double sum = x + 0x1.8p52;
-    uint64_t bits;
+    float p = peak(x, dim);
 
-    memcpy(&bits, &sum, sizeof bits);
-    return (int32_t)(uint32_t)bits;
+    return p > 0 && p < INFINITY ? most / (double)p : 0;
 }
 
 /* The sine is rounded up by all that the sums may be off. */
@@ -151,7 +144,7 @@ static void put_f32(uint8_t *p, float x)
 VEC_INLINE void encode_lanes(const float *x, size_t n, double scale, uint8_t *code, lanes *s)
 {
     for (size_t j = 0; j < n; j++) {
-        int32_t c = nearest((double)x[j] * scale);
+        int32_t c = vec_plane_nearest((double)x[j] * scale);
 
         code[j] = (uint8_t)(c + 128);
         s->xx[j] += (double)x[j] * (double)x[j];
@@ -173,21 +166,34 @@ static void encode(const float *x, size_t dim, double scale, uint8_t *code, sums
                   (double)((s.cc[0] + s.cc[1]) + (s.cc[2] + s.cc[3]))};
 }
 
-void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record)
+void vec_plane_put_angle(const vec_plane_sums *s, size_t dim, uint8_t *record)
 {
-    float most = x ? peak(x, dim) : 0;
-    angle a = {1, 1, 0};
-    sums s;
+    angle a = measure(s, dim);
 
-    memset(record + VEC_PLANE_CODES, 128, vec_plane_stride(dim) - VEC_PLANE_CODES);
-    if (most > 0 && most < INFINITY) {
-        encode(x, dim, CODE_MAX / (double)most, record + VEC_PLANE_CODES, &s);
-        a = measure(&s, dim);
-    }
-    put_f32(record + VEC_PLANE_NORM, x ? norm : NAN);
     put_f32(record + VEC_PLANE_INVERSE, (float)a.inverse);
     put_f32(record + VEC_PLANE_COS, (float)a.cos);
     put_f32(record + VEC_PLANE_SIN, up(a.sin));
+}
+
+void vec_plane_encode(const float *x, float norm, size_t dim, uint8_t *record)
+{
+    double scale = x ? vec_plane_scale(x, dim, CODE_MAX) : 0;
+    sums s;
+
+    memset(record + VEC_PLANE_CODES, 128, vec_plane_stride(dim) - VEC_PLANE_CODES);
+    put_f32(record + VEC_PLANE_NORM, x ? norm : NAN);
+    put_f32(record + VEC_PLANE_INVERSE, 0);
+    put_f32(record + VEC_PLANE_COS, 1);
+    put_f32(record + VEC_PLANE_SIN, 1);
+    if (scale > 0) {
+        encode(x, dim, scale, record + VEC_PLANE_CODES, &s);
+        vec_plane_put_angle(&s, dim, record);
+    }
+}
+
+int vec_plane_has_codes(const uint8_t *record)
+{
+    return vec_get32(record + VEC_PLANE_INVERSE) != 0;
 }
 
 int vec_plane_has_vector(const uint8_t *record)
@@ -210,30 +216,53 @@ static int32_t code_max(size_t dim)
     return fits < VEC_PLANE_QUERY_MAX ? (int32_t)fits : VEC_PLANE_QUERY_MAX;
 }
 
+double vec_plane_turn(const vec_plane_sums *s, size_t dim, float *inverse)
+{
+    angle a = measure(s, dim);
+
+    *inverse = (float)a.inverse;
+    return asin(a.sin);
+}
+
+sums vec_plane_query_codes(const float *x, size_t dim, double scale, int16_t *code)
+{
+    double xx[LANES] = {0}, xc[LANES] = {0}, cc[LANES] = {0};
+
+    for (size_t i = 0; i < dim; i += LANES) {
+        size_t n = dim - i < LANES ? dim - i : LANES;
+
+        for (size_t j = 0; j < n; j++) {
+            double v = (double)x[i + j];
+            int32_t c = vec_plane_nearest(v * scale);
+
+            code[i + j] = (int16_t)c;
+            xx[j] += v * v;
+            xc[j] += v * c;
+            cc[j] += (double)c * c;
+        }
+    }
+    return (sums){(xx[0] + xx[2]) + (xx[1] + xx[3]), (xc[0] + xc[2]) + (xc[1] + xc[3]),
+                  (cc[0] + cc[2]) + (cc[1] + cc[3])};
+}
+
 /* The codes; returns the angle between them and the query, 0 for a query without direction. */
 static double query_codes(const float *x, size_t dim, vec_plane_query *q)
 {
     float most = peak(x, dim);
     double scale = code_max(dim) / (double)most;
-    sums s = {0, 0, 0};
-    angle a;
+    sums s;
 
     if (most == 0 || most == INFINITY)
         return 0;
+    s = vec_plane_query_codes(x, dim, scale, q->code);
     for (size_t i = 0; i < dim; i++) {
-        int32_t c = nearest((double)x[i] * scale), hi = (c + 128 + 32768) / 256 - 128;
+        int32_t c = q->code[i], hi = (c + 128 + 32768) / 256 - 128;
 
-        q->code[i] = (int16_t)c;
         q->hi[i] = (int8_t)hi;
         q->lo[i] = (int8_t)(c - 256 * hi);
         q->bias += 128 * (uint32_t)c;
-        s.xx += (double)x[i] * (double)x[i];
-        s.xc += (double)x[i] * c;
-        s.cc += (double)c * c;
     }
-    a = measure(&s, dim);
-    q->inverse = (float)a.inverse;
-    return asin(a.sin);
+    return vec_plane_turn(&s, dim, &q->inverse);
 }
 
 /* Between which row norms every step of the formula, and of the f32 sums in vec_distance, stays
@@ -253,20 +282,25 @@ static void set_range(vec_plane_query *q)
         q->at_zero = q->least < INFINITY ? q->norm * q->shrink : -INFINITY;
 }
 
+void vec_plane_set(int metric, float norm, size_t dim, double turn, vec_plane_query *q)
+{
+    q->metric = metric;
+    q->dim = dim;
+    q->norm = norm;
+    q->slack = up(turn + (48 + (metric == VEC_L2 ? 0 : 1.01 * (double)(dim + 1))) * UNIT);
+    q->shrink = (float)(1 - ((double)dim + 16) * UNIT);
+    set_range(q);
+}
+
 void vec_plane_prepare(int metric, const float *query, float norm, size_t dim, void *scratch,
                        vec_plane_query *q)
 {
     size_t padded = round_up(dim, VEC_PLANE_QUERY_PAD);
-    double turn;
 
     memset(scratch, 0, padded * 4);
-    *q = (vec_plane_query){.metric = metric, .dim = dim, .norm = norm};
-    q->codes = round_up(dim, VEC_PLANE_PAD);
+    *q = (vec_plane_query){.codes = round_up(dim, VEC_PLANE_PAD)};
     q->code = scratch;
     q->hi = (int8_t *)(q->code + padded);
     q->lo = q->hi + padded;
-    turn = query_codes(query, dim, q);
-    q->slack = up(turn + (48 + (metric == VEC_L2 ? 0 : 1.01 * (double)(dim + 1))) * UNIT);
-    q->shrink = (float)(1 - ((double)dim + 16) * UNIT);
-    set_range(q);
+    vec_plane_set(metric, norm, dim, query_codes(query, dim, q), q);
 }

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Record: 16 bytes of header, then the codes. */
 #define VEC_PLANE_NORM    0
@@ -58,6 +59,11 @@ typedef struct vec_plane_query {
 /* out[i] = sum of (code[j] - 128) * q[j] over all j, for the records at rows[0..n-1]. */
 typedef void (*vec_plane_dots_fn)(const vec_plane_query *q, const uint8_t *const *rows, size_t n,
                                   int32_t *out);
+/* out[i] = sum of (lower nibble of code byte j) * a[j] + (upper nibble) * b[j] for j < bytes, a
+ * multiple of 16, of the records at rows[0..n-1]. a and b hold -128..127 and are 0 from bytes to a
+ * multiple of VEC_PLANE_QUERY_PAD. */
+typedef void (*vec_plane_nibbles_fn)(const int8_t *a, const int8_t *b, size_t bytes,
+                                     const uint8_t *const *rows, size_t n, int32_t *out);
 /* low[i] = a number that no distance of that row undercuts, +infinity for a row without a vector,
  * never NaN. Returns the least of them, +infinity for n = 0. */
 typedef float (*vec_plane_lows_fn)(const vec_plane_query *q, const uint8_t *const *rows,
@@ -67,6 +73,7 @@ typedef struct vec_plane_kernels {
     const char *level; /* "scalar", "avx2", "avx512", "avx512vnni", "neon", "dotprod" */
     vec_plane_dots_fn dots;
     vec_plane_lows_fn lows;
+    vec_plane_nibbles_fn nibbles; /* exact, as dots is */
 } vec_plane_kernels;
 
 /* Called by vec_init: builds one table a level. features: bits of vec_cpu.h. */
@@ -82,5 +89,35 @@ size_t vec_plane_scratch(size_t dim);
 /* Prepares a finite query. scratch must outlive q. */
 void vec_plane_prepare(int metric, const float *query, float norm, size_t dim, void *scratch,
                        vec_plane_query *q);
+
+/* ---- what vec_halves.c makes its records and queries with */
+
+/* Sums over a vector x and its codes c. */
+typedef struct vec_plane_sums {
+    double xx, xc, cc;
+} vec_plane_sums;
+
+/* What makes the largest component `most`; 0 when x is zero or not finite. */
+double vec_plane_scale(const float *x, size_t dim, int most);
+/* The nearest integer of a number below 2^31 in size, ties to even: added to 1.5 * 2^52, it is what
+ * the lowest bits of the sum's fraction say. One addition, no library, the same everywhere. */
+static inline int32_t vec_plane_nearest(double x)
+{
+    double sum = x + 0x1.8p52;
+    uint64_t bits;
+
+    memcpy(&bits, &sum, sizeof bits);
+    return (int32_t)(uint32_t)bits;
+}
+/* Codes x times scale, rounded. */
+vec_plane_sums vec_plane_query_codes(const float *x, size_t dim, double scale, int16_t *code);
+/* Has the record codes, so that its angle says something? */
+int vec_plane_has_codes(const uint8_t *record);
+/* Puts inverse, cos and sin. */
+void vec_plane_put_angle(const vec_plane_sums *s, size_t dim, uint8_t *record);
+/* The angle between a query and its codes, and 1 / |c|. */
+double vec_plane_turn(const vec_plane_sums *s, size_t dim, float *inverse);
+/* All of a query but its codes and their inverse. */
+void vec_plane_set(int metric, float norm, size_t dim, double turn, vec_plane_query *q);
 
 #endif

@@ -6,6 +6,9 @@
  * bias of the codes is taken off at the end. Lanes may wrap on the way: the sum fits, and 32-bit
  * addition does not care.
  *
+ * nibbles multiplies bytes by bytes and adds pairs in 16 bits; nibbles are small enough that eight
+ * such sums fit, then they go on in 32.
+ *
  * lows takes eight rows a pass. Their headers are transposed from rows of four fields to fields of
  * eight rows; the steps are then those of the scalar version, one instruction each.
  *
@@ -69,6 +72,48 @@ static AVX2 void dots_avx2(const vec_plane_query *q, const uint8_t *const *rows,
         vec_plane_fill_up(rows + i, n - i, r, 4);
         _mm_storeu_si128((__m128i *)(void *)s, dots4(q, r));
         memcpy(out + i, s, (n - i) * sizeof *s);
+    }
+}
+
+#define NIBBLE_BYTES 128 // after so many, sums of 16 bits could overflow: 8 * 2 * 15 * 128 = 30720
+
+/* Adds the products of up to NIBBLE_BYTES bytes of codes to s. */
+VEC_INLINE AVX2 __m256i nibble_sum(__m256i s, const uint8_t *code, const int8_t *a, const int8_t *b,
+                                   size_t n)
+{
+    __m256i low = _mm256_set1_epi8(15), t = _mm256_setzero_si256();
+
+    for (size_t j = 0; j < n; j += 32) {
+        __m256i qa = _mm256_loadu_si256((const __m256i *)(const void *)(a + j));
+        __m256i qb = _mm256_loadu_si256((const __m256i *)(const void *)(b + j));
+        const __m128i *p = (const __m128i *)(const void *)(code + j);
+        __m256i x = n - j >= 32 ? _mm256_loadu_si256((const __m256i *)(const void *)(code + j))
+                                : _mm256_zextsi128_si256(_mm_loadu_si128(p));
+        __m256i y = _mm256_and_si256(_mm256_srli_epi16(x, 4), low);
+
+        t = _mm256_add_epi16(t, _mm256_maddubs_epi16(_mm256_and_si256(x, low), qa));
+        t = _mm256_add_epi16(t, _mm256_maddubs_epi16(y, qb));
+    }
+    return _mm256_add_epi32(s, _mm256_madd_epi16(t, _mm256_set1_epi16(1)));
+}
+
+static AVX2 void nibbles_avx2(const int8_t *a, const int8_t *b, size_t bytes,
+                              const uint8_t *const *rows, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        const uint8_t *r[4];
+        __m256i s[4];
+        int32_t sums[4];
+
+        vec_plane_fill_up(rows + i, n - i < 4 ? n - i : 4, r, 4);
+        for (size_t k = 0; k < 4; k++) {
+            s[k] = _mm256_setzero_si256();
+            for (size_t j = 0; j < bytes; j += NIBBLE_BYTES)
+                s[k] = nibble_sum(s[k], r[k] + VEC_PLANE_CODES + j, a + j, b + j,
+                                  bytes - j < NIBBLE_BYTES ? bytes - j : NIBBLE_BYTES);
+        }
+        _mm_storeu_si128((__m128i *)(void *)sums, sums4(s[0], s[1], s[2], s[3]));
+        memcpy(out + i, sums, (n - i < 4 ? n - i : 4) * sizeof *sums);
     }
 }
 
@@ -195,7 +240,7 @@ static AVX2 float lows_avx2(const vec_plane_query *q, const uint8_t *const *rows
 
 void vec_plane_fill_avx2(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"avx2", dots_avx2, lows_avx2};
+    *k = (vec_plane_kernels){"avx2", dots_avx2, lows_avx2, nibbles_avx2};
 }
 
 #else

@@ -151,6 +151,60 @@ static VNNI void dots_avx512vnni(const vec_plane_query *q, const uint8_t *const 
     }
 }
 
+/* One accumulator a row; four rows share the loads of the query. */
+VEC_INLINE VNNI __m512i nibble_step(__m512i s, __m512i x, __m512i a, __m512i b)
+{
+    __m512i low = _mm512_set1_epi8(15);
+
+    s = _mm512_dpbusd_epi32(s, _mm512_and_si512(x, low), a);
+    return _mm512_dpbusd_epi32(s, _mm512_and_si512(_mm512_srli_epi16(x, 4), low), b);
+}
+
+VEC_INLINE VNNI __m128i nibbles4(const int8_t *a, const int8_t *b, size_t bytes,
+                                 const uint8_t *const r[4])
+{
+    const uint8_t *r0 = r[0] + VEC_PLANE_CODES, *r1 = r[1] + VEC_PLANE_CODES;
+    const uint8_t *r2 = r[2] + VEC_PLANE_CODES, *r3 = r[3] + VEC_PLANE_CODES;
+    __m512i s0 = _mm512_setzero_si512(), s1 = s0, s2 = s0, s3 = s0;
+    size_t j = 0;
+
+    for (; bytes - j >= 64; j += 64) {
+        __m512i qa = _mm512_loadu_si512(a + j), qb = _mm512_loadu_si512(b + j);
+
+        s0 = nibble_step(s0, _mm512_loadu_si512(r0 + j), qa, qb);
+        s1 = nibble_step(s1, _mm512_loadu_si512(r1 + j), qa, qb);
+        s2 = nibble_step(s2, _mm512_loadu_si512(r2 + j), qa, qb);
+        s3 = nibble_step(s3, _mm512_loadu_si512(r3 + j), qa, qb);
+    }
+    if (j < bytes) {
+        __mmask64 m = ((__mmask64)1 << (bytes - j)) - 1;
+        __m512i qa = _mm512_loadu_si512(a + j), qb = _mm512_loadu_si512(b + j);
+
+        s0 = nibble_step(s0, _mm512_maskz_loadu_epi8(m, r0 + j), qa, qb);
+        s1 = nibble_step(s1, _mm512_maskz_loadu_epi8(m, r1 + j), qa, qb);
+        s2 = nibble_step(s2, _mm512_maskz_loadu_epi8(m, r2 + j), qa, qb);
+        s3 = nibble_step(s3, _mm512_maskz_loadu_epi8(m, r3 + j), qa, qb);
+    }
+    return sums4(s0, s1, s2, s3);
+}
+
+static VNNI void nibbles_avx512vnni(const int8_t *a, const int8_t *b, size_t bytes,
+                                    const uint8_t *const *rows, size_t n, int32_t *out)
+{
+    size_t i = 0;
+
+    for (; n - i >= 4; i += 4)
+        _mm_storeu_si128((__m128i *)(void *)(out + i), nibbles4(a, b, bytes, rows + i));
+    if (i < n) {
+        const uint8_t *r[4];
+        int32_t s[4];
+
+        vec_plane_fill_up(rows + i, n - i, r, 4);
+        _mm_storeu_si128((__m128i *)(void *)s, nibbles4(a, b, bytes, r));
+        memcpy(out + i, s, (n - i) * sizeof *s);
+    }
+}
+
 void vec_plane_fill_avx512(vec_plane_kernels *k)
 {
     k->level = "avx512";
@@ -161,6 +215,7 @@ void vec_plane_fill_avx512vnni(vec_plane_kernels *k)
 {
     k->level = "avx512vnni";
     k->dots = dots_avx512vnni;
+    k->nibbles = nibbles_avx512vnni;
 }
 
 #else

@@ -61,6 +61,59 @@ DOTPROD static void dots_dotprod(const vec_plane_query *q, const uint8_t *const 
     }
 }
 
+#define NIBBLE_BYTES 64 // after so many, sums of 16 bits could overflow: 16 * 15 * 128 = 30720
+
+/* Sums of 16 bits of up to NIBBLE_BYTES bytes of codes; each lane takes two products a step, and
+ * the halves of a vector go to lanes of their own. */
+VEC_INLINE int32x4_t nibble_sum(int32x4_t s, const uint8_t *code, const int8_t *a, const int8_t *b,
+                                size_t n)
+{
+    int16x8_t t = vdupq_n_s16(0), u = t;
+
+    for (size_t j = 0; j < n; j += 16) {
+        uint8x16_t c = vld1q_u8(code + j);
+        int8x16_t x = vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(15)));
+        int8x16_t y = vreinterpretq_s8_u8(vshrq_n_u8(c, 4));
+        int8x16_t qa = vld1q_s8(a + j), qb = vld1q_s8(b + j);
+
+        t = vmlal_s8(t, vget_low_s8(x), vget_low_s8(qa));
+        u = vmlal_high_s8(u, x, qa);
+        t = vmlal_s8(t, vget_low_s8(y), vget_low_s8(qb));
+        u = vmlal_high_s8(u, y, qb);
+    }
+    return vpadalq_s16(vpadalq_s16(s, t), u);
+}
+
+static void nibbles_neon(const int8_t *a, const int8_t *b, size_t bytes, const uint8_t *const *rows,
+                         size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32x4_t s = vdupq_n_s32(0);
+
+        for (size_t j = 0; j < bytes; j += NIBBLE_BYTES)
+            s = nibble_sum(s, rows[i] + VEC_PLANE_CODES + j, a + j, b + j,
+                           bytes - j < NIBBLE_BYTES ? bytes - j : NIBBLE_BYTES);
+        out[i] = vaddvq_s32(s);
+    }
+}
+
+DOTPROD static void nibbles_dotprod(const int8_t *a, const int8_t *b, size_t bytes,
+                                    const uint8_t *const *rows, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *code = rows[i] + VEC_PLANE_CODES;
+        int32x4_t s = vdupq_n_s32(0), t = s;
+
+        for (size_t j = 0; j < bytes; j += 16) {
+            uint8x16_t c = vld1q_u8(code + j);
+
+            s = vdotq_s32(s, vreinterpretq_s8_u8(vandq_u8(c, vdupq_n_u8(15))), vld1q_s8(a + j));
+            t = vdotq_s32(t, vreinterpretq_s8_u8(vshrq_n_u8(c, 4)), vld1q_s8(b + j));
+        }
+        out[i] = vaddvq_s32(vaddq_s32(s, t));
+    }
+}
+
 typedef struct heads {
     float32x4_t norm, inverse, cos, sin;
 } heads;
@@ -164,13 +217,14 @@ static float lows_neon(const vec_plane_query *q, const uint8_t *const *rows, con
 
 void vec_plane_fill_neon(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"neon", dots_neon, lows_neon};
+    *k = (vec_plane_kernels){"neon", dots_neon, lows_neon, nibbles_neon};
 }
 
 void vec_plane_fill_dotprod(vec_plane_kernels *k)
 {
     k->level = "dotprod";
     k->dots = dots_dotprod;
+    k->nibbles = nibbles_dotprod;
 }
 
 #else

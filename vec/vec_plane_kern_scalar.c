@@ -1,5 +1,5 @@
 /*
- * vec_plane_kern_scalar.c - the definition of the two plane kernels, in plain C
+ * vec_plane_kern_scalar.c - the definition of the plane kernels, in plain C
  *
  * The inner loop of dots has a fixed length, so that compilers turn it into the multiplication of
  * pairs (pmaddwd) that every x86-64 has.
@@ -28,6 +28,19 @@ static void dots_scalar(const vec_plane_query *q, const uint8_t *const *rows, si
             s += (uint32_t)t; // may wrap; without the bias the sum fits
         }
         out[i] = (int32_t)(s - q->bias);
+    }
+}
+
+static void nibbles_scalar(const int8_t *a, const int8_t *b, size_t bytes,
+                           const uint8_t *const *rows, size_t n, int32_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t *code = rows[i] + VEC_PLANE_CODES;
+        int32_t s = 0;
+
+        for (size_t j = 0; j < bytes; j++)
+            s += (code[j] & 15) * a[j] + (code[j] >> 4) * b[j];
+        out[i] = s;
     }
 }
 
@@ -88,5 +101,5 @@ static float lows_scalar(const vec_plane_query *q, const uint8_t *const *rows, c
 
 void vec_plane_fill_scalar(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"scalar", dots_scalar, lows_scalar};
+    *k = (vec_plane_kernels){"scalar", dots_scalar, lows_scalar, nibbles_scalar};
 }

@@ -93,6 +93,7 @@ struct sql_db {
     char *version_schema;
     sqlite3_stmt *version[2];
     int64_t versions[2];
+    int64_t asked; /* the millisecond in which it was last asked whether to stop */
 };
 
 /* What a transaction looked like when it began: sql_spare.c. */
@@ -120,6 +121,8 @@ struct sql_store {
 };
 
 int sql_db_new(sqlite3 *db, sql_db **out);
+/* A search begins: whether to stop is asked a millisecond from now. */
+void sql_db_begin(sql_db *d);
 void sql_db_unref(void *d);  /* as a destructor of modules and functions */
 void sql_db_idle(sql_db *d); /* frees what must not outlive the last table: SQLite may close now */
 

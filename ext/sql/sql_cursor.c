@@ -241,6 +241,7 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     st_error err = {0};
     query w;
     drop_rows(c);
+    sql_db_begin(t->db);
     if (st_view_open(t->store->conn, &view, &err) != ST_OK) {
         return sql_fail_st(t, &err);
     }

@@ -14,6 +14,7 @@
  */
 #include <assert.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sql.h"
@@ -96,6 +97,20 @@ struct api_3041 {
 #define KNOWS_INTERRUPTED (sqlite3_libversion_number() >= 3041000)
 #endif
 
+static int64_t milliseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void sql_db_begin(sql_db *d)
+{
+    if (!KNOWS_INTERRUPTED) {
+        d->asked = milliseconds();
+    }
+}
+
 static int stop(void *ctx)
 {
     sql_db *d = ctx;
@@ -103,8 +118,12 @@ static int stop(void *ctx)
         return sqlite3_is_interrupted(d->db);
     }
     // Before 3.41 only a statement can tell: preparing or stepping one fails at once after
-    // sqlite3_interrupt().
-    int64_t one;
+    // sqlite3_interrupt(). That takes some microseconds, so it is done about every millisecond.
+    int64_t one, now = milliseconds();
+    if (now == d->asked) {
+        return 0;
+    }
+    d->asked = now;
     return sql_query_int(d->db, "SELECT 1", 0, &one) == SQLITE_INTERRUPT;
 }
 

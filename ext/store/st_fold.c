@@ -60,7 +60,7 @@ typedef struct piece_ctx {
     int small;       /* SMALL */
     uint64_t offset; /* OFFSETS: running */
     size_t dim;
-    uint8_t *scratch; /* one element */
+    uint8_t *scratch; /* one element, or what one is made of */
 } piece_ctx;
 
 /* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which
@@ -122,15 +122,29 @@ static int piece_live(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_
     return ST_OK;
 }
 
-static int piece_plane(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+/* The scratch takes the whole record and, behind it, its two halves. */
+static int piece_half(piece_ctx *c, uint64_t i, int which, const uint8_t **p, uint64_t *n)
 {
-    piece_ctx *c = ctx;
     const st_slot *t = c->f->row[i].slot;
-    (void)err;
+    uint8_t *coarse = c->scratch + vec_plane_stride(c->dim);
+    uint8_t *fine = coarse + vec_halves_stride(c->dim);
     vec_plane_encode(t->embedding, t->norm, c->dim, c->scratch);
-    *p = c->scratch;
+    vec_halves_split(t->embedding, c->dim, c->scratch, coarse, fine);
+    *p = which == ST_PHYS_COARSE ? coarse : fine;
     *n = 1;
     return ST_OK;
+}
+
+static int piece_coarse(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    (void)err;
+    return piece_half(ctx, i, ST_PHYS_COARSE, p, n);
+}
+
+static int piece_fine(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    (void)err;
+    return piece_half(ctx, i, ST_PHYS_FINE, p, n);
 }
 
 static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
@@ -229,7 +243,8 @@ static int fixed_columns(st_fold *f, piece_ctx *c, st_error *err)
     static const piece_fn fn[ST_PHYS_TEXTS] = {
         [ST_PHYS_ID] = piece_id,     [ST_PHYS_EMBEDDING] = piece_vector,
         [ST_PHYS_NORM] = piece_norm, [ST_PHYS_TIMESTAMP] = piece_timestamp,
-        [ST_PHYS_LIVE] = piece_live, [ST_PHYS_PLANE] = piece_plane};
+        [ST_PHYS_LIVE] = piece_live, [ST_PHYS_COARSE] = piece_coarse,
+        [ST_PHYS_FINE] = piece_fine};
     for (int col = 0; col < ST_PHYS_TEXTS; col++) {
         st_colwrite a = {.nnew = f->nrow, .npiece = f->nrow, .piece = fn[col], .ctx = c};
         st_change *change = NULL;
@@ -280,7 +295,8 @@ static int small_columns(st_fold *f, piece_ctx *c, st_error *err)
 int st_fold_columns(st_fold *f, st_error *err)
 {
     const st_schema *s = f->gen->schema;
-    size_t scratch = ST_MAX(s->phys[ST_PHYS_EMBEDDING].elem, s->phys[ST_PHYS_PLANE].elem);
+    size_t planes = vec_plane_stride((size_t)s->dim) + 2 * vec_halves_stride((size_t)s->dim);
+    size_t scratch = ST_MAX(s->phys[ST_PHYS_EMBEDDING].elem, planes);
     piece_ctx c = {
         .f = f, .dim = (size_t)s->dim, .scratch = h5_calloc(1, ST_MAX(scratch, (size_t)16))};
     int rc = c.scratch ? fixed_columns(f, &c, err) : st_nomem(err);

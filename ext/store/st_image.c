@@ -218,7 +218,7 @@ static int check_column(const st_image *im, int c, const h5_dataset_info *d, st_
         return wrong_column(err, p->path, "another type than the column has");
     }
     // A width of 1 is a 1-D dataset but for dim = 1, where /memory/embedding stays [n, 1].
-    if (c == ST_PHYS_EMBEDDING || c == ST_PHYS_PLANE) {
+    if (c == ST_PHYS_EMBEDDING || st_phys_is_plane(c)) {
         rank = 2;
     }
     if (d->rank != rank || (rank == 2 && (d->dims[1] != p->width || d->chunk[1] != p->width))) {
@@ -307,7 +307,7 @@ static int open_one(st_image *im, h5_file *f, const h5_object *memory, const h5_
     h5_object *sub = NULL;
     h5_error h = {0};
     int rc;
-    if (c == ST_PHYS_PLANE) {
+    if (st_phys_is_plane(c)) {
         return open_column(im, f, vector, path, c, err);
     }
     if (!slash) {

@@ -5,7 +5,7 @@
  * options. It never changes; a flush makes a new one. Chunks that are stored raw are read straight
  * from the mapped file, compressed ones through a bounded cache.
  *
- * FILE      attributes of / : format "h5mem", format_version 2
+ * FILE      attributes of / : format "h5mem", format_version 3
  *           /meta: attributes (st_root.c lists them)
  *           /memory: columns
  *           /index/vector/plane: records of vec_plane_encode
@@ -31,7 +31,7 @@
 #include "st_schema.h"
 #include "vec.h"
 
-#define ST_FORMAT_VERSION 2
+#define ST_FORMAT_VERSION 3
 #define ST_ROWS_MAX       ((uint64_t)1 << 32) /* text runs count rows from their first in 32 bits */
 #define ST_CHUNK_BYTES_MAX                                                                         \
     ((size_t)4 << 20) /* of a column's chunk; we write 64 KiB, compact may choose 256 KiB */

@@ -40,7 +40,7 @@ static int write_column(const st_root *r, h5_writer *w, int c, st_error *err)
 {
     st_colimg *col = &r->col[c];
     const st_phys *p = &r->schema->phys[c];
-    int rank = c == ST_PHYS_EMBEDDING || c == ST_PHYS_PLANE ? 2 : 1, stored = 0;
+    int rank = c == ST_PHYS_EMBEDDING || st_phys_is_plane(c) ? 2 : 1, stored = 0;
     uint64_t dims[2] = {col->n, p->width},
              maxdims[2] = {ST_MAX(col->nchunk, (uint64_t)1) * col->chunk_rows, p->width};
     uint32_t chunk[2] = {col->chunk_rows, p->width};
@@ -90,7 +90,7 @@ static int write_memory(const st_root *r, h5_writer *w, uint64_t *at, st_error *
     h5_link links[ST_PHYS_TEXTS + ST_TEXTS_MAX + ST_SMALLS_MAX];
     size_t n = 0;
     for (int c = 0; c < ST_PHYS_TEXTS; c++) {
-        if (c != ST_PHYS_PLANE) {
+        if (!st_phys_is_plane(c)) {
             links[n++] = (h5_link){s->phys[c].path, r->col[c].header};
         }
     }
@@ -229,9 +229,11 @@ static int write_sums(const st_root *r, h5_writer *w, uint64_t *at, st_error *er
 
 static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
 {
-    h5_link plane = {"plane", r->col[ST_PHYS_PLANE].header};
+    const st_phys *phys = r->schema->phys;
+    h5_link planes[2] = {{phys[ST_PHYS_COARSE].path, r->col[ST_PHYS_COARSE].header},
+                         {phys[ST_PHYS_FINE].path, r->col[ST_PHYS_FINE].header}};
     h5_link links[4] = {{"vector", 0}, {"text", 0}, {"id", 0}, {"checksums", 0}};
-    ST_TRY(write_group(w, &plane, 1, NULL, 0, &links[0].addr, err));
+    ST_TRY(write_group(w, planes, 2, NULL, 0, &links[0].addr, err));
     ST_TRY(write_text_index(r, w, &links[1].addr, err));
     ST_TRY(write_id_index(r, w, &links[2].addr, err));
     ST_TRY(write_sums(r, w, &links[3].addr, err));

@@ -41,7 +41,7 @@ static const builtin builtins[ST_COL_USER] = {
 };
 
 // Names of datasets that are no columns of the table: of /memory, and among the checksums.
-static const char *const inner_names[] = {"norm", "live", "plane"};
+static const char *const inner_names[] = {"norm", "live", "plane_coarse", "plane_fine"};
 
 /* Small built-ins in ST_SMALL_ order. */
 static const int small_cols[ST_SMALL_USER] = {
@@ -85,7 +85,7 @@ static uint32_t clamp_rows(size_t bytes, size_t elem, uint32_t least)
     return (uint32_t)(n < least ? least : n);
 }
 
-enum { SIZE_OTHER, SIZE_VECTOR, SIZE_TEXT };
+enum { SIZE_OTHER, SIZE_VECTOR, SIZE_PLANE, SIZE_TEXT };
 
 static void add_phys(st_schema *s, int at, const char *path, char kind, uint32_t size,
                      uint32_t width, int sizing)
@@ -95,8 +95,8 @@ static void add_phys(st_schema *s, int at, const char *path, char kind, uint32_t
     h5_type_number(kind, size, &p->type);
     p->width = width;
     p->elem = (size_t)size * width;
-    if (sizing == SIZE_VECTOR) {
-        p->chunk_large = clamp_rows(64 << 10, p->elem, 1);
+    if (sizing == SIZE_VECTOR || sizing == SIZE_PLANE) {
+        p->chunk_large = clamp_rows(sizing == SIZE_VECTOR ? 64 << 10 : 32 << 10, p->elem, 1);
         p->chunk_small = ST_MIN(16u, p->chunk_large);
         p->switch_at = p->chunk_small < p->chunk_large ? 128 : UINT64_MAX;
     } else if (sizing == SIZE_TEXT) {
@@ -171,8 +171,10 @@ static void lay_out(st_schema *s)
     add_phys(s, ST_PHYS_TIMESTAMP, "timestamp", 'f', 8, 1, SIZE_OTHER);
     add_phys(s, ST_PHYS_LIVE, "live", 'u', 1, 1, SIZE_OTHER);
     s->phys[ST_PHYS_LIVE].fill[0] = one;
-    add_phys(s, ST_PHYS_PLANE, "plane", 'u', 1, (uint32_t)vec_plane_stride((size_t)s->dim),
-             SIZE_VECTOR);
+    add_phys(s, ST_PHYS_COARSE, "plane_coarse", 'u', 1, (uint32_t)vec_halves_stride((size_t)s->dim),
+             SIZE_PLANE);
+    add_phys(s, ST_PHYS_FINE, "plane_fine", 'u', 1, (uint32_t)vec_halves_stride((size_t)s->dim),
+             SIZE_PLANE);
     for (int c = 0; c < s->ncol; c++) {
         if (s->text_of[c] >= 0) {
             add_text(s, s->text_of[c], st_logical_name(s, c));

@@ -7,7 +7,8 @@
  *
  * A row's values fall into three kinds: HEAVY ones, fixed for the life of a row position (id,
  * embedding, timestamp, texts, blobs: changing one writes a new row under the same id), SMALL ones,
- * changed in place (st_num, eight bytes each), and what is derived (norm, live, the plane record).
+ * changed in place (st_num, eight bytes each), and what is derived (norm, live, the two records of
+ * planes).
  *
  * NULL      text: zero bytes. A text of k >= 0 bytes that are all NUL is stored with one NUL more,
  *           so that '' is one NUL and every other text is stored as it is. INTEGER: the least
@@ -52,7 +53,7 @@ enum {
 
 /* One dataset. */
 typedef struct st_phys {
-    char path[ST_NAME_MAX + 16]; /* below /memory, or below /index/vector for the plane */
+    char path[ST_NAME_MAX + 16]; /* below /memory, or below /index/vector for the planes */
     h5_type type;
     uint32_t width;       /* elements a row: 1, dim or the plane's stride */
     size_t elem;          /* bytes a row */
@@ -72,10 +73,16 @@ enum {
     ST_PHYS_NORM,
     ST_PHYS_TIMESTAMP,
     ST_PHYS_LIVE,
-    ST_PHYS_PLANE,
+    ST_PHYS_COARSE, /* the two halves of the plane */
+    ST_PHYS_FINE,
     ST_PHYS_TEXTS
 };
 #define ST_PHYS_MAX (ST_PHYS_TEXTS + 2 * ST_TEXTS_MAX + ST_SMALLS_MAX)
+
+static inline int st_phys_is_plane(int phys)
+{
+    return phys == ST_PHYS_COARSE || phys == ST_PHYS_FINE;
+}
 
 enum { ST_SYNC_OFF = 0, ST_SYNC_NORMAL = 1, ST_SYNC_FULL = 2 };
 enum { ST_COMPRESS_NONE = 0, ST_COMPRESS_DEFLATE = 1, ST_COMPRESS_ZSTD = 2 };

@@ -175,15 +175,24 @@ static int slot_extents(st_cursor *c, st_error *err)
 static int plane_extents(st_cursor *c, st_error *err)
 {
     const st_frozen *f = c->v->f;
-    const st_colimg *col = &f->gen->image->col[ST_PHYS_PLANE];
-    c->plane = h5_alloc_array((size_t)col->nchunk + 1, sizeof *c->plane);
+    const st_colimg *col = &f->gen->image->col[ST_PHYS_COARSE];
+    size_t room = (size_t)col->nchunk + (size_t)f->gen->image->col[ST_PHYS_FINE].nchunk + 1;
+    c->plane = h5_alloc_array(room, sizeof *c->plane);
     if (!c->plane) {
         return st_nomem(err);
     }
     for (uint64_t row = 0, run = 0; row < f->nbase; row += run) {
-        const uint8_t *p;
-        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_PLANE, row, &p, &run, err));
-        c->plane[c->nplane++] = (vec_plane_extent){p, row, run};
+        const uint8_t *coarse, *fine;
+        uint64_t more;
+        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_COARSE, row, &coarse, &run, err));
+        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_FINE, row, &fine, &more, err));
+        run = ST_MIN(run, more);
+        if (c->nplane == room) {
+            return st_fail(err, ST_CORRUPT, "%s and %s are cut at different rows",
+                           f->gen->schema->phys[ST_PHYS_COARSE].path,
+                           f->gen->schema->phys[ST_PHYS_FINE].path);
+        }
+        c->plane[c->nplane++] = (vec_plane_extent){coarse, fine, row, run};
     }
     return ST_OK;
 }

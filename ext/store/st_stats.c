@@ -45,8 +45,9 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
     for (int p = 0; p < im->schema->nphys; p++) {
         uint64_t n = chunk_bytes(&im->col[p]);
         out->column_bytes += n;
-        out->vector_bytes += p == ST_PHYS_EMBEDDING || p == ST_PHYS_PLANE || p == ST_PHYS_NORM ? n
-                                                                                               : 0;
+        if (p == ST_PHYS_EMBEDDING || p == ST_PHYS_NORM || st_phys_is_plane(p)) {
+            out->vector_bytes += n;
+        }
         out->live_bytes += n + index_bytes(&im->col[p]) + HEADER_BYTES;
     }
     out->live_bytes += out->text_index_bytes + out->id_index_bytes + ROOT_BYTES;

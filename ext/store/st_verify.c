@@ -217,6 +217,7 @@ static int check_vector(check *k, uint64_t row, uint8_t *record, st_error *err)
     size_t dim = (size_t)k->im->schema->dim;
     const float *v;
     const uint8_t *p;
+    uint8_t *half[2];
     uint64_t run;
     float norm, want;
     ST_TRY(st_read_vector(&k->r, row, &v, &norm, err));
@@ -228,10 +229,17 @@ static int check_vector(check *k, uint64_t row, uint8_t *record, st_error *err)
             note(k, "norm: row %llu has %g, its vector %g", (unsigned long long)row, norm, want);
         }
     }
+    half[0] = record + vec_plane_stride(dim);
+    half[1] = half[0] + vec_halves_stride(dim);
     vec_plane_encode(v, norm, dim, record);
-    ST_TRY(st_read_at(&k->r, ST_PHYS_PLANE, row, &p, &run, err));
-    if (memcmp(record, p, k->im->schema->phys[ST_PHYS_PLANE].elem) != 0) {
-        note(k, "plane: row %llu does not belong to its vector", (unsigned long long)row);
+    vec_halves_split(v, dim, record, half[0], half[1]);
+    for (int i = 0; i < 2; i++) {
+        const st_phys *phys = &k->im->schema->phys[ST_PHYS_COARSE + i];
+        ST_TRY(st_read_at(&k->r, ST_PHYS_COARSE + i, row, &p, &run, err));
+        if (memcmp(half[i], p, phys->elem) != 0) {
+            note(k, "%s: row %llu does not belong to its vector", phys->path,
+                 (unsigned long long)row);
+        }
     }
     return ST_OK;
 }
@@ -261,7 +269,8 @@ static int check_row(check *k, uint64_t row, uint8_t *record, st_error *err)
 
 static int check_rows(check *k, st_error *err)
 {
-    uint8_t *record = h5_malloc(k->im->schema->phys[ST_PHYS_PLANE].elem);
+    size_t dim = (size_t)k->im->schema->dim;
+    uint8_t *record = h5_malloc(vec_plane_stride(dim) + 2 * vec_halves_stride(dim));
     int rc = record ? ST_OK : st_nomem(err);
     for (int t = 0; t < k->im->schema->ntext && !rc; t++) {
         rc = check_offsets(k, t, err);

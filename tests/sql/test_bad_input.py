@@ -155,7 +155,7 @@ def test_an_hdf5_file_of_somebody_else(remote, tmp_path, kind, libver):
             file.create_group("memory")
             file.create_group("meta")
         if kind == "almost":
-            file.attrs["format_version"] = 2
+            file.attrs["format_version"] = 3
             file["memory/id"] = [1, 2, 3]
             file["meta"].attrs["dim"] = 3
     before = path.read_bytes()

@@ -28,7 +28,7 @@ typedef struct set {
     int metric;
     size_t dim, n, indexed, tailed;
     float *x, *norm; // norm NaN: no vector
-    uint8_t *records;
+    uint8_t *records, *half[2];
     uint64_t *filter;
     uint8_t *image;
     size_t bytes;
@@ -169,15 +169,20 @@ static set *make_set(t_rng *r, int kind, int metric, int shape, size_t dim, size
     s->x = get((n + 1) * dim * sizeof *s->x);
     s->norm = get((n + 1) * sizeof *s->norm);
     s->records = get(n * stride);
+    for (int k = 0; k < 2; k++)
+        s->half[k] = get(n * vec_halves_stride(dim));
     s->filter = get((n / 64 + 1) * sizeof *s->filter);
     make_vectors(r, shape, s);
-    for (size_t i = 0; i < n; i++)
-        vec_plane_encode(isnan(s->norm[i]) ? NULL : s->x + i * dim, s->norm[i], dim,
-                         s->records + i * stride);
+    for (size_t i = 0; i < n; i++) {
+        const float *x = isnan(s->norm[i]) ? NULL : s->x + i * dim;
+        size_t at = i * vec_halves_stride(dim);
+        vec_plane_encode(x, s->norm[i], dim, s->records + i * stride);
+        vec_halves_split(x, dim, s->records + i * stride, s->half[0] + at, s->half[1] + at);
+    }
     memset(s->filter, 0, (n / 64 + 1) * sizeof *s->filter);
     for (size_t i = 0; i < n; i++)
         s->filter[i >> 6] |= (uint64_t)1 << (i & 63);
-    s->plane = (vec_plane_extent){s->records, 0, s->tailed};
+    s->plane = (vec_plane_extent){s->half[0], s->half[1], 0, s->tailed};
     s->exact = (vec_extent){s->x + s->tailed * dim, s->norm + s->tailed, s->tailed, n - s->tailed};
     build(s, kind);
     if (s->index)
@@ -196,6 +201,8 @@ static void free_set(set *s)
     free(s->x);
     free(s->norm);
     free(s->records);
+    free(s->half[0]);
+    free(s->half[1]);
     free(s->filter);
     free(s);
 }

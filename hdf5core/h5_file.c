@@ -26,7 +26,7 @@ int h5_file_inside(const h5_file *f, uint64_t addr, uint64_t n, const char *what
     return H5_OK;
 }
 
-static int read_meta(h5_file *f, uint64_t addr, void *buf, size_t n, h5_error *err)
+static int read_stored(h5_file *f, uint64_t addr, void *buf, size_t n, h5_error *err)
 {
     if (f->in_memory)
         return f->io->read(f->io, f->base + addr, buf, n, err);
@@ -35,6 +35,14 @@ static int read_meta(h5_file *f, uint64_t addr, void *buf, size_t n, h5_error *e
     if (n)
         memcpy(buf, f->bytes + f->base + addr, n);
     return H5_OK;
+}
+
+static int read_meta(h5_file *f, uint64_t addr, void *buf, size_t n, h5_error *err)
+{
+    int rc = read_stored(f, addr, buf, n, err);
+    if (rc == H5_OK && f->image.n)
+        h5_image_apply(&f->image, addr, buf, n);
+    return rc;
 }
 
 int h5_file_read(h5_file *f, uint64_t addr, void *buf, size_t n, const char *what, h5_error *err)
@@ -69,22 +77,45 @@ int h5_file_load(h5_file *f, uint64_t addr, uint64_t n, const char *what, uint8_
     return rc;
 }
 
-/* The extension may say that the file is one member of several, or that its metadata are elsewhere;
-** its messages of these kinds are refused by their rows. */
-static int check_extension(h5_file *f, uint64_t addr, h5_error *err)
+static int take_shared_table(h5_file *f, const h5_msg *m, h5_error *err)
+{
+    h5_cur c = h5_cur_on(m->body, m->size);
+    h5_cur_u8(&c);
+    f->sohm = h5_cur_addr(&c, f);
+    f->nsohm = h5_cur_u8(&c);
+    return c.bad ? h5_msg_short(m, "shared message table", err) : H5_OK;
+}
+
+static int take_image(h5_file *f, const h5_msg *m, h5_error *err)
+{
+    h5_cur c = h5_cur_on(m->body, m->size);
+    h5_cur_u8(&c);
+    uint64_t addr = h5_cur_addr(&c, f), n = h5_cur_length(&c, f);
+    if (c.bad)
+        return h5_msg_short(m, "metadata cache image", err);
+    if (addr == H5_UNDEF || f->image.bytes)
+        return H5_OK;
+    int rc = h5_image_load(f, addr, n, &f->image, err);
+    f->bytes = NULL; // what lies in memory is not what counts
+    return rc;
+}
+
+/* The extension may say that the file is one member of several, or that its metadata are
+** elsewhere. */
+static int check_extension(h5_file *f, uint64_t addr, int in_set, h5_error *err)
 {
     h5_ohdr oh;
     H5_TRY(h5_ohdr_read(f, addr, &oh, err));
-    int rc = h5_ohdr_check_extension(&oh, err);
-    for (size_t i = 0; rc == H5_OK && i < oh.nmsg; i++)
-        if (oh.msg[i].id == H5_MSG_SHARED_TABLE) {
-            h5_cur c = h5_cur_on(oh.msg[i].body, oh.msg[i].size);
-            h5_cur_u8(&c);
-            f->sohm = h5_cur_addr(&c, f);
-            f->nsohm = h5_cur_u8(&c);
-            if (c.bad)
-                rc = h5_msg_short(&oh.msg[i], "shared message table", err);
-        }
+    int rc = H5_OK;
+    for (size_t i = 0; rc == H5_OK && i < oh.nmsg; i++) {
+        const h5_msg *m = &oh.msg[i];
+        if (m->id == H5_MSG_SHARED_TABLE)
+            rc = take_shared_table(f, m, err);
+        else if (m->id == H5_MSG_CACHE_IMAGE)
+            rc = take_image(f, m, err);
+        else if (m->id != H5_MSG_DRIVER || !in_set)
+            rc = h5_msg_refused(m, err);
+    }
     h5_ohdr_free(&oh);
     return rc;
 }
@@ -118,7 +149,7 @@ static int settle(h5_file *f, uint64_t size, uint64_t set, uint64_t at, const h5
     f->lengths = s->lengths;
     if (!set)
         H5_TRY(check_driver(f, s->driver, err));
-    return s->extension == H5_UNDEF ? H5_OK : check_extension(f, s->extension, err);
+    return s->extension == H5_UNDEF ? H5_OK : check_extension(f, s->extension, set != 0, err);
 }
 
 static h5_file *new_file(h5_io *io)
@@ -208,6 +239,7 @@ void h5_file_close(h5_file *f)
     if (f->owned)
         f->owned->close(f->owned);
     h5_meta_free(&f->meta);
+    h5_image_free(&f->image);
     h5_free(f->folder);
     h5_free(f);
 }

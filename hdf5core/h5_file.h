@@ -7,6 +7,7 @@
 #define H5_FILE_H
 
 #include "h5_cur.h"
+#include "h5_image.h"
 #include "h5_meta.h"
 
 struct h5_file {
@@ -22,8 +23,9 @@ struct h5_file {
     const uint8_t *bytes; /* all of the io in memory, never to change; else NULL */
     int in_memory;        /* reading the io costs a copy: keep no blocks of it */
     h5_meta meta;
-    int version;  /* of the superblock */
-    h5_io *owned; /* closed with the file; NULL where io is the caller's */
+    h5_image image; /* metadata that stand elsewhere; mostly empty */
+    int version;    /* of the superblock */
+    h5_io *owned;   /* closed with the file; NULL where io is the caller's */
     char *
         folder; /* where files that this one names are looked for, with its slash; NULL = nowhere */
     int depth;  /* files opened on behalf of others: how many are above this one */

@@ -28,11 +28,11 @@ static const h5_msg_row rows[] = {
     {H5_MSG_SYMBOL_TABLE, "symbol table", 0, h5_msg_symbols_decode, NULL},
     {0x12, "modification time", 0, NULL, NULL},
     {0x13, "B-tree parameters", 0, NULL, NULL},
-    {0x14, "driver info", 0, NULL, "multi-file driver"},
+    {H5_MSG_DRIVER, "driver info", 0, NULL, "multi-file driver"},
     {H5_MSG_ATTR_INFO, "attribute info", 0, h5_msg_attr_info_decode, NULL},
     {0x16, "reference count", 0, NULL, NULL},
     {0x17, "file space info", 0, NULL, NULL},
-    {0x18, "cache image", 0, NULL, "metadata cache image"},
+    {H5_MSG_CACHE_IMAGE, "cache image", 0, NULL, NULL},
 };
 
 static const h5_msg_row *find_row(uint16_t id)

@@ -29,7 +29,9 @@ enum {
     H5_MSG_SHARED_TABLE = 0x0F,
     H5_MSG_CONTINUATION = 0x10,
     H5_MSG_SYMBOL_TABLE = 0x11,
-    H5_MSG_ATTR_INFO = 0x15
+    H5_MSG_DRIVER = 0x14,
+    H5_MSG_ATTR_INFO = 0x15,
+    H5_MSG_CACHE_IMAGE = 0x18
 };
 
 /* What a row lets happen more than once, and to shared messages. */

@@ -231,13 +231,6 @@ void h5_ohdr_free(h5_ohdr *oh)
     memset(oh, 0, sizeof *oh);
 }
 
-int h5_ohdr_check_extension(const h5_ohdr *oh, h5_error *err)
-{
-    for (size_t i = 0; i < oh->nmsg; i++)
-        H5_TRY(h5_msg_refused(&oh->msg[i], err));
-    return H5_OK;
-}
-
 size_t h5_ohdr_msg(h5_buf *b, uint16_t id, uint8_t flags)
 {
     size_t at = b->n;

@@ -37,9 +37,6 @@ typedef struct h5_ohdr {
 int h5_ohdr_read(h5_file *f, uint64_t addr, h5_ohdr *out, h5_error *err);
 void h5_ohdr_free(h5_ohdr *oh);
 
-/* Fails when a superblock extension holds a message that changes how the file is to be read. */
-int h5_ohdr_check_extension(const h5_ohdr *oh, h5_error *err);
-
 /* Starts a message in b; its body is whatever is appended until h5_ohdr_msg_end, which gets the
 ** returned position. A body over 65,535 bytes is H5_LIMIT. */
 size_t h5_ohdr_msg(h5_buf *b, uint16_t id, uint8_t flags);

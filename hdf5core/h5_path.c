@@ -18,6 +18,8 @@
  *
  * FORMAT   HDF5 spec: II.B "File Driver Info"
  *   version 0 | 3 reserved | bytes 4 | name 8 | family: bytes of a member 8
+ *          IV.A.2.u "The Driver Info Message", in the superblock extension
+ *   version 0 | name 8 | bytes 2 | family: bytes of a member 8
  *
  * ERRORS   H5_IO; H5_NOTFOUND a file that is named; H5_UNSUPPORTED sets of more than two parts
  *          (driver "multi"), names that lead out of the folder; H5_LIMIT H5_FILE_DEPTH_MAX
@@ -29,7 +31,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "h5_file.h"
+#include "h5_msg.h"
 
 enum { DIGITS_MAX = 9 };
 #define SPLIT_RAW ((1ull << 63) - 1)
@@ -172,6 +174,31 @@ static const char *last_digits(const char *path, size_t *n)
     return *n > 0 && *n <= DIGITS_MAX ? p : NULL;
 }
 
+/* The same of a file whose superblock is of version 2 or 3. What cannot be read is left to the
+** opening of the file, which says why. */
+static void driver_in_extension(h5_io *io, uint64_t size, const h5_superblock *s, char name[9],
+                                uint64_t *member)
+{
+    h5_file f = {.io = io, .eof = size, .most = size, .in_memory = 1, .sohm = H5_UNDEF};
+    h5_ohdr oh;
+    f.offsets = s->offsets;
+    f.lengths = s->lengths;
+    if (s->extension == H5_UNDEF || h5_ohdr_read(&f, s->extension, &oh, NULL) != H5_OK)
+        return;
+    for (size_t i = 0; i < oh.nmsg; i++) {
+        h5_cur c = h5_cur_on(oh.msg[i].body, oh.msg[i].size);
+        h5_cur_u8(&c);
+        const uint8_t *driver = h5_cur_take(&c, 8);
+        h5_cur_u16(&c);
+        if (oh.msg[i].id != H5_MSG_DRIVER || !driver)
+            continue;
+        memcpy(name, driver, 8);
+        name[8] = 0;
+        *member = h5_cur_u64(&c);
+    }
+    h5_ohdr_free(&oh);
+}
+
 /* The driver of a set, 8 letters and a NUL, "" for a file of its own; *member the bytes of the
 ** first of a family. */
 static int driver_of(h5_io *io, const char *path, char name[9], uint64_t *member, h5_error *err)
@@ -186,6 +213,8 @@ static int driver_of(h5_io *io, const char *path, char name[9], uint64_t *member
     if (size < sizeof head)
         return H5_OK;
     H5_TRY(io->read(io, 0, head, sizeof head, err));
+    if (h5_superblock_is(head) && head[8] > 1 && h5_superblock_parse(head, &s, NULL) == H5_OK)
+        driver_in_extension(io, size, &s, name, member);
     if (!h5_superblock_is(head) || head[8] > 1 || h5_superblock_parse_old(head, &s, NULL) != H5_OK)
         return H5_OK;
     const char *digits = s.eof > size ? last_digits(path, &n) : NULL;

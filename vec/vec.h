@@ -143,6 +143,15 @@ double vec_topk_bound(const vec_topk *t);
  * afterwards (VEC_MISUSE). */
 size_t vec_topk_take(vec_topk *t, const vec_hit **out);
 
+/* A heap of hits, the best on top. Zero-initialised is empty. h[0] is the best while n > 0. */
+typedef struct vec_heap {
+    vec_hit *h;
+    size_t n, cap;
+} vec_heap;
+int vec_heap_push(vec_heap *p, vec_hit h);
+vec_hit vec_heap_pop(vec_heap *p); /* n > 0 */
+void vec_heap_free(vec_heap *p);
+
 /* Lazy ranking of n hits: hands them out best first and pays for order only as far as it is asked
  * (incremental quicksort; worst case n log n). */
 typedef struct vec_rank vec_rank;

@@ -43,48 +43,9 @@ struct vec_rrf {
     vec_rrf_args a;
     side s[2];
     uint32_t read_first;
-    vec_hit *ready; // heap, best first
-    size_t nready, cap;
+    vec_heap ready;
     int failed;
 };
-
-/* ----------------------------------------------------------------------------------- ready heap */
-
-static int ready_push(vec_rrf *f, vec_hit h)
-{
-    size_t i = f->nready;
-
-    if (f->nready == f->cap) {
-        size_t cap = f->cap ? 2 * f->cap : 64;
-        vec_hit *more = cap <= SIZE_MAX / sizeof *more ? vec_resize(f->ready, cap * sizeof *more)
-                                                       : NULL;
-
-        if (!more)
-            return VEC_NOMEM;
-        f->ready = more;
-        f->cap = cap;
-    }
-    for (; i > 0 && vec_hit_less(&h, &f->ready[(i - 1) / 2]); i = (i - 1) / 2)
-        f->ready[i] = f->ready[(i - 1) / 2];
-    f->ready[i] = h;
-    f->nready++;
-    return VEC_OK;
-}
-
-static vec_hit ready_pop(vec_rrf *f)
-{
-    vec_hit top = f->ready[0], x = f->ready[--f->nready];
-    size_t i = 0;
-
-    for (size_t child; (child = 2 * i + 1) < f->nready; i = child) {
-        child += child + 1 < f->nready && vec_hit_less(&f->ready[child + 1], &f->ready[child]);
-        if (!vec_hit_less(&f->ready[child], &x))
-            break;
-        f->ready[i] = f->ready[child];
-    }
-    f->ready[i] = x;
-    return top;
-}
 
 /* ------------------------------------------------------------------------------------ positions */
 
@@ -114,7 +75,7 @@ static int make_ready(vec_rrf *f, uint64_t row)
 {
     vec_hit h = {-score(f, f->s[0].pos[row], f->s[1].pos[row]), f->a.id(f->a.ctx, row), row};
 
-    return ready_push(f, h);
+    return vec_heap_push(&f->ready, h);
 }
 
 /* How many rows of list l come before row, by one pass over the keys. */
@@ -238,8 +199,8 @@ int vec_rrf_next(vec_rrf *f, vec_hit *out)
         most = unseen > w0 ? unseen : w0;
         most = most > w1 ? most : w1;
         // Ties go by id, so a row that could still come level has to be known first.
-        if (f->nready && -f->ready[0].key > most) {
-            *out = ready_pop(f);
+        if (f->ready.n && -f->ready.h[0].key > most) {
+            *out = vec_heap_pop(&f->ready);
             return 1;
         }
         if (most == -INFINITY)
@@ -312,6 +273,6 @@ void vec_rrf_free(vec_rrf *f)
         vec_free(f->s[l].pos);
         vec_free(f->s[l].queue);
     }
-    vec_free(f->ready);
+    vec_heap_free(&f->ready);
     vec_free(f);
 }

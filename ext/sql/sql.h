@@ -221,9 +221,18 @@ enum {
     SQL_HID_RANK,
     SQL_HID_SCORE,
     SQL_HID_K,
-    SQL_HID_VECTOR_WEIGHT, /* the settings of one query */
+    SQL_HID_FUSION, /* the settings of one query */
+    SQL_HID_VECTOR_WEIGHT,
     SQL_HID_TEXT_WEIGHT,
     SQL_HID_RRF_K,
+    SQL_HID_CONTEXT,
+    SQL_HID_RECENCY,
+    SQL_HID_IMPORTANCE_WEIGHT,
+    SQL_HID_ACTIVATION_WEIGHT,
+    SQL_HID_MIN_SCORE,
+    SQL_HID_DEDUP,
+    SQL_HID_MMR,
+    SQL_HID_EXPAND,
     SQL_HID_AS_OF,
     SQL_HID_SYNTAX,
     SQL_HID_N
@@ -348,8 +357,9 @@ enum { SQL_OP_IN = 1 }; /* beside SQLITE_INDEX_CONSTRAINT_ */
 enum {
     SQL_PLAN_VECTOR = 1,
     SQL_PLAN_TEXT = 2,
-    SQL_PLAN_ID = 4,   /* one row by its id */
-    SQL_PLAN_ORDER = 4 /* bit where ST_ORDER_ begins: order << SQL_PLAN_ORDER */
+    SQL_PLAN_ID = 4,    /* one row by its id */
+    SQL_PLAN_ORDER = 4, /* bit where ST_ORDER_ begins: order << SQL_PLAN_ORDER */
+    SQL_PLAN_BY = 6     /* and ST_BY_ */
 };
 
 int sql_plan_best_index(sqlite3_vtab *v, sqlite3_index_info *info);
@@ -381,11 +391,23 @@ int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sq
 void sql_ask_free(sql_ask *a);
 /* The value of `syntax`: *fts5 = 0 plain, 1 fts5. */
 int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5);
-/* Whole number, or number, of a setting. */
-int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out);
-int sql_setting_real(sql_table *t, int hid, sqlite3_value *v, double *out);
-/* A store option that is a number. */
-int sql_option_real(sql_table *t, const char *name, double *out);
+/* sql_settings.c: takes the value of one of the settings into q. */
+int sql_setting_bind(sql_table *t, int hid, sqlite3_value *v, st_query *q);
+/* The value of a setting that the query does not give: the store's option. */
+void sql_setting_result(sqlite3_context *ctx, sql_table *t, int hid);
+double sql_now(void); /* Unix seconds */
+/* sql_dates.c: the dates that a question names ("in May 2023", "on a Monday"). */
+enum { SQL_DATES_MAX = 16 };
+typedef struct sql_dates {
+    int n;
+    struct {
+        int unit, value;
+    } of[SQL_DATES_MAX];
+} sql_dates;
+void sql_dates_read(const char *s, size_t n, sql_dates *out);
+/* The weight of the dates that a time fulfils; ctx is a sql_dates. And of all of them. */
+double sql_dates_weight(void *ctx, double timestamp);
+double sql_dates_most(const sql_dates *d);
 
 /* --------------------------------------------------------------------------------- sql_cursor.c */
 

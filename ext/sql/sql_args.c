@@ -21,23 +21,7 @@
  * table's own. The settings of later versions are among them, so that a store made now can be
  * queried by all of them. */
 static const char *const reserved[] = {
-    "rowid",
-    "oid",
-    "_rowid_",
-    "fusion",
-    "recall",
-    "nprobe",
-    "exact",
-    "context",
-    "recency",
-    "importance_weight",
-    "activation_weight",
-    "graph_weight",
-    "min_score",
-    "dedup",
-    "mmr",
-    "expand",
-    "syntax",
+    "rowid", "oid", "_rowid_", "recall", "nprobe", "exact", "graph_weight", "syntax",
 };
 
 static int is_space(char c)

@@ -3,8 +3,8 @@
  * on demand.
  *
  * A cursor keeps its view until the next xFilter has opened a new one, so that an inner loop of a
- * join stays on one snapshot. Settings come back from xColumn as they were given, so that SQLite's
- * own check of a constraint past the sixteenth holds.
+ * join stays on one snapshot. A setting that was given comes back from xColumn as it was, so that
+ * SQLite's own check of a constraint past the sixteenth holds; others as the store's option.
  *
  * MATCH past the sixteenth constraint, and in an OR, is evaluated by SQLite as the function
  * match(query, column): ours says yes when the column's value carries a mark, which xColumn sets
@@ -23,6 +23,8 @@
 
 enum { MARK_EMBEDDING = 1, MARK_CONTENT = 2, MARK_TABLE = 4 };
 
+#define DEDUP_ON 0.8 // what dedup = 1 stands for
+
 struct sql_cursor {
     sqlite3_vtab_cursor base;
     st_view *view;
@@ -33,6 +35,7 @@ struct sql_cursor {
     sqlite3_value *bound[SQL_HID_N]; /* settings and the text query, as given */
     int has_text;
     sql_ask ask;      /* the text part; read by rows as long as that is open */
+    sql_dates dates;  /* that it names; likewise */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
 };
@@ -105,23 +108,6 @@ int sql_cursor_close(sqlite3_vtab_cursor *base)
 
 /* ------------------------------------------------------------------------------------ arguments */
 
-static int bind_setting(sql_table *t, st_query *q, int hid, sqlite3_value *v)
-{
-    switch (hid) {
-    case SQL_HID_K:
-        return sql_setting_int(t, hid, v, &q->k);
-    case SQL_HID_VECTOR_WEIGHT:
-        return sql_setting_real(t, hid, v, &q->vector_weight);
-    case SQL_HID_TEXT_WEIGHT:
-        return sql_setting_real(t, hid, v, &q->text_weight);
-    case SQL_HID_RRF_K:
-        return sql_setting_real(t, hid, v, &q->rrf_k);
-    default:
-        q->has_as_of = 1;
-        return sql_setting_real(t, hid, v, &q->as_of);
-    }
-}
-
 static int keep_bound(sql_cursor *c, int hid, sqlite3_value *v)
 {
     c->bound[hid] = sqlite3_value_dup(v);
@@ -147,7 +133,7 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
         if (rc == SQLITE_OK && a->col == SQL_HID_SYNTAX) {
             return sql_setting_syntax(t, v, &w->fts5);
         }
-        return rc == SQLITE_OK ? bind_setting(t, &w->q, a->col, v) : rc;
+        return rc == SQLITE_OK ? sql_setting_bind(t, a->col, v, &w->q) : rc;
     case SQL_ARG_LIMIT:
         w->limit = sqlite3_value_int64(v);
         return SQLITE_OK;
@@ -159,27 +145,41 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
     }
 }
 
-// Weights that the query does not give are the store's options; only a fusion needs them.
-static int default_weights(sql_table *t, sql_cursor *c, st_query *q)
+// What the words of the query say beside what they mean.
+static int read_question(sql_cursor *c, st_query *q, sqlite3_value *text)
 {
-    static const int hid[] = {SQL_HID_VECTOR_WEIGHT, SQL_HID_TEXT_WEIGHT, SQL_HID_RRF_K};
-    double *to[] = {&q->vector_weight, &q->text_weight, &q->rrf_k};
-    int rc = SQLITE_OK;
-    for (int i = 0; i < 3 && rc == SQLITE_OK; i++) {
-        if (!c->bound[hid[i]]) {
-            rc = sql_option_real(t, sql_hidden_names[hid[i]], to[i]);
-        }
+    const char *s = (const char *)sqlite3_value_text(text);
+    if (!s) {
+        return sqlite3_value_type(text) == SQLITE_NULL ? SQLITE_OK : SQLITE_NOMEM;
     }
-    return rc;
+    size_t n = (size_t)sqlite3_value_bytes(text);
+    q->asks = st_text_asks(s, n);
+    sql_dates_read(s, n, &c->dates);
+    if (c->dates.n) {
+        q->dated = sql_dates_weight;
+        q->dated_ctx = &c->dates;
+        q->dated_most = sql_dates_most(&c->dates);
+    }
+    return SQLITE_OK;
+}
+
+// What follows from the settings together.
+static void settle(const sql_cursor *c, query *w)
+{
+    st_query *q = &w->q;
+    if (!q->has_text && !c->bound[SQL_HID_CONTEXT]) {
+        q->context = 0; // the nearest vectors are what was asked for
+    }
+    q->neighbours_too = c->bound[SQL_HID_CONTEXT] != NULL;
+    q->has_min_score = q->min_score != 0;
+    q->dedup = q->dedup >= 1 ? DEDUP_ON : q->dedup;
+    q->now = q->recency > 0 ? sql_now() : 0;
 }
 
 static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, int argc,
                       sqlite3_value **argv)
 {
     sql_arg a;
-    memset(w, 0, sizeof *w);
-    w->q.k = -1;
-    w->limit = -1;
     int rc = sql_terms_new((size_t)argc, &w->terms);
     for (int i = 0; i < argc && rc == SQLITE_OK && sql_plan_next_arg(&codes, &a); i++) {
         rc = read_arg(t, c, w, &a, argv[i]);
@@ -198,7 +198,8 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
     if (w->limit >= 0 && w->offset >= 0 && w->limit <= INT32_MAX && w->offset <= INT32_MAX) {
         w->q.hint = (uint64_t)w->limit + (uint64_t)w->offset;
     }
-    return w->vector && w->q.has_text ? default_weights(t, c, &w->q) : SQLITE_OK;
+    settle(c, w);
+    return w->text ? read_question(c, &w->q, w->text) : SQLITE_OK;
 }
 
 /* -------------------------------------------------------------------------------------- xFilter */
@@ -214,7 +215,8 @@ static int by_id(sql_table *t, sql_cursor *c, int64_t id)
 static int search(sql_table *t, sql_cursor *c, query *w, int idx_num)
 {
     st_error err = {0};
-    w->q.order = idx_num >> SQL_PLAN_ORDER;
+    w->q.order = idx_num >> SQL_PLAN_ORDER & 3;
+    w->q.by = idx_num >> SQL_PLAN_BY;
     if (idx_num == SQL_PLAN_ID) {
         const st_term *id = &w->terms.term[0];
         if (w->terms.n > 0 && id->op == ST_EQ && id->value.type == ST_INT) {
@@ -239,7 +241,7 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     sql_table *t = (sql_table *)base->pVtab;
     st_view *view;
     st_error err = {0};
-    query w;
+    query w = {.q = {.k = -1}, .limit = -1};
     drop_rows(c);
     sql_db_begin(t->db);
     if (st_view_open(t->store->conn, &view, &err) != ST_OK) {
@@ -250,6 +252,9 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     }
     c->view = view;
     t->store->rows = st_view_count(view);
+    if (idx_num & (SQL_PLAN_VECTOR | SQL_PLAN_TEXT)) {
+        st_query_defaults(t->store->conn, &w.q);
+    }
     int rc = read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
     if (rc == SQLITE_OK) {
         rc = search(t, c, &w, idx_num);
@@ -337,6 +342,10 @@ static void hidden_column(sql_cursor *c, sqlite3_context *ctx, int hid)
         own_column(c, ctx);
     } else if (c->bound[hid]) {
         sqlite3_result_value(ctx, c->bound[hid]);
+    } else if (hid == SQL_HID_CONTEXT && (c->marks & MARK_EMBEDDING) && !c->has_text) {
+        sqlite3_result_double(ctx, 0);
+    } else {
+        sql_setting_result(ctx, (sql_table *)c->base.pVtab, hid);
     }
 }
 

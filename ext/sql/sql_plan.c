@@ -264,8 +264,8 @@ static int order_column(const plan *p, int term)
 }
 
 // The order ORDER BY asks for, if the rows can come in it; -1 if SQLite must sort. *name what it is
-// called.
-static int asked_order(const plan *p, const char **name)
+// called, *by what a search ranks by.
+static int asked_order(const plan *p, const char **name, int *by)
 {
     int key = order_column(p, 0), desc = p->info->aOrderBy[0].desc, worst;
     if (!p->vector && !p->text) {
@@ -281,6 +281,7 @@ static int asked_order(const plan *p, const char **name)
         return -1;
     }
     *name = sql_column_name(p->t, key);
+    *by = key == ST_COL_SCORE ? ST_BY_SCORE : key == ST_COL_RANK ? ST_BY_RANK : ST_BY_DISTANCE;
     if (worst && p->setting[SQL_HID_K]) {
         return -1; // the k best rows, backwards
     }
@@ -296,7 +297,7 @@ static int asked_order(const plan *p, const char **name)
 
 static const char *natural_order(const plan *p)
 {
-    return p->vector && p->text ? "score" : p->vector ? "distance" : p->text ? "rank" : NULL;
+    return p->text ? "score" : p->vector ? "distance" : NULL;
 }
 
 /* ---------------------------------------------------------------------------------------- costs */
@@ -348,7 +349,7 @@ static void plan_by_id(plan *p)
 static void plan_search(plan *p, const char **order, int *desc)
 {
     sqlite3_index_info *info = p->info;
-    int sorted = ST_ORDER_BEST;
+    int sorted = ST_ORDER_BEST, by = ST_BY_SCORE;
     if (p->vector) {
         add_code(p, p->vector - 1, 1, "v");
     }
@@ -367,8 +368,9 @@ static void plan_search(plan *p, const char **order, int *desc)
     }
     *order = natural_order(p);
     if (info->nOrderBy > 0) {
-        int asked = asked_order(p, order);
+        int asked = asked_order(p, order, &by);
         info->orderByConsumed = asked >= 0;
+        by = asked >= 0 ? by : ST_BY_SCORE;
         sorted = asked >= 0 ? asked : ST_ORDER_BEST;
         *order = asked >= 0 ? *order : natural_order(p);
     }
@@ -380,7 +382,7 @@ static void plan_search(plan *p, const char **order, int *desc)
         }
     }
     info->idxNum = (p->vector ? SQL_PLAN_VECTOR : 0) | (p->text ? SQL_PLAN_TEXT : 0) |
-                   sorted << SQL_PLAN_ORDER;
+                   sorted << SQL_PLAN_ORDER | by << SQL_PLAN_BY;
     set_cost(p);
 }
 

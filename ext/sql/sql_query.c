@@ -1,5 +1,5 @@
 /*
- * sql_query.c - what the values of a search mean: the query vector, the words, k and the settings.
+ * sql_query.c - what the values of a search mean: the query vector, the words and their syntax.
  *
  * What a text query means is in sql_plain.c and sql_fts5.c.
  *
@@ -102,54 +102,6 @@ int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5)
     if (!*fts5 && !(s && sqlite3_stricmp(s, "plain") == 0)) {
         return sql_fail(t, SQLITE_ERROR, "syntax is %s; it takes 'plain' or 'fts5'",
                         sql_show(v, show));
-    }
-    return SQLITE_OK;
-}
-
-int sql_setting_int(sql_table *t, int hid, sqlite3_value *v, int64_t *out)
-{
-    char show[SQL_SHOW];
-    int type = sqlite3_value_type(v);
-    if (type == SQLITE_INTEGER) {
-        *out = sqlite3_value_int64(v);
-    } else if (type != SQLITE_FLOAT || !sql_whole(sqlite3_value_double(v), out)) {
-        return sql_fail(t, SQLITE_ERROR, "%s is %s; it takes a whole number", sql_hidden_names[hid],
-                        sql_show(v, show));
-    }
-    if (*out < 0) {
-        return sql_fail(t, SQLITE_ERROR, "%s is %s; it cannot be negative", sql_hidden_names[hid],
-                        sql_show(v, show));
-    }
-    return SQLITE_OK;
-}
-
-int sql_setting_real(sql_table *t, int hid, sqlite3_value *v, double *out)
-{
-    char show[SQL_SHOW];
-    int type = sqlite3_value_type(v);
-    *out = sqlite3_value_double(v);
-    if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !isfinite(*out)) {
-        return sql_fail(t, SQLITE_ERROR, "%s is %s; it takes a number", sql_hidden_names[hid],
-                        sql_show(v, show));
-    }
-    if (hid != SQL_HID_AS_OF && *out < 0) {
-        return sql_fail(t, SQLITE_ERROR, "%s is %s; it cannot be negative", sql_hidden_names[hid],
-                        sql_show(v, show));
-    }
-    return SQLITE_OK;
-}
-
-int sql_option_real(sql_table *t, const char *name, double *out)
-{
-    char buf[64];
-    st_error err = {0};
-    *out = 0;
-    if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) != ST_OK) {
-        return sql_fail_st(t, &err);
-    }
-    size_t n = strlen(buf);
-    if (n == 0 || sql_scan_f64(buf, n, out) != n) {
-        return sql_fail(t, SQLITE_CORRUPT_VTAB, "option %s is '%s', which is no number", name, buf);
     }
     return SQLITE_OK;
 }

@@ -13,8 +13,25 @@
 #include "sql.h"
 
 const char *const sql_hidden_names[SQL_HID_N] = {
-    NULL,          "distance", "rank",  "score",  "k", "vector_weight",
-    "text_weight", "rrf_k",    "as_of", "syntax",
+    NULL,
+    "distance",
+    "rank",
+    "score",
+    "k",
+    "fusion",
+    "vector_weight",
+    "text_weight",
+    "rrf_k",
+    "context",
+    "recency",
+    "importance_weight",
+    "activation_weight",
+    "min_score",
+    "dedup",
+    "mmr",
+    "expand",
+    "as_of",
+    "syntax",
 };
 
 /* -------------------------------------------------------------------------------------- columns */

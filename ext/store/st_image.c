@@ -6,7 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "st_image.h"
+#include "st_turns.h"
 
 #include <stdio.h>
 
@@ -681,6 +681,7 @@ void st_image_unref(st_image *im)
     h5_free(im->col);
     h5_free(im->idrun);
     h5_free(im->live);
+    st_turns_free(im->turns);
     if (im->map) {
         im->file->io->unmap(im->file->io, im->map, im->map_n);
     }

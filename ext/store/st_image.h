@@ -100,6 +100,7 @@ typedef struct st_image {
     st_map cache_map;
     st_cached *newest, *oldest;
     size_t cache_bytes;
+    struct st_turns *turns; /* st_turns.c; made at first use */
 } st_image;
 
 /* Reads what /meta says of the schema. For the first image of a store. */

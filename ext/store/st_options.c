@@ -13,7 +13,7 @@
 #include "st_schema.h"
 #include "vec.h"
 
-enum { KIND_SCHEMA, KIND_COMPRESSION, KIND_SYNC, KIND_INT, KIND_REAL, KIND_TEXT };
+enum { KIND_SCHEMA, KIND_COMPRESSION, KIND_WORD, KIND_INT, KIND_REAL, KIND_TEXT };
 
 typedef struct option_row {
     const char *name;
@@ -30,7 +30,7 @@ static const option_row rows[] = {
     {"storage", KIND_SCHEMA, 0, 0, 0},
     {"tokenize", KIND_SCHEMA, 0, 0, 0},
     {"compression", KIND_COMPRESSION, 0, 0, 0},
-    {"synchronous", KIND_SYNC, AT(synchronous), 0, 0},
+    {"synchronous", KIND_WORD, AT(synchronous), 0, 0},
     {"autoflush", KIND_INT, AT(autoflush), 4096, 1e15},
     {"autocompact", KIND_REAL, AT(autocompact), 0.05, 1},
     {"agent", KIND_TEXT, AT(agent), 0, 0},
@@ -38,17 +38,58 @@ static const option_row rows[] = {
     {"vector_weight", KIND_REAL, AT(vector_weight), 0, 1e6},
     {"text_weight", KIND_REAL, AT(text_weight), 0, 1e6},
     {"rrf_k", KIND_REAL, AT(rrf_k), 0, 1e6},
+    {"fusion", KIND_WORD, AT(fusion), 0, 0},
+    {"context", KIND_REAL, AT(context), 0, ST_CONTEXT_MAX},
+    {"recency", KIND_REAL, AT(recency), 0, 1},
+    {"recency_half_life", KIND_REAL, AT(recency_half_life), 1, 1e12},
+    {"importance_weight", KIND_REAL, AT(importance_weight), 0, 1},
+    {"activation_weight", KIND_REAL, AT(activation_weight), 0, 1},
+    {"min_score", KIND_REAL, AT(min_score), -1e12, 1e12},
+    {"dedup", KIND_REAL, AT(dedup), 0, 1},
+    {"mmr", KIND_REAL, AT(mmr), 0, 1},
+    {"expand", KIND_INT, AT(expand), 0, 1},
 };
 enum { NROW = sizeof rows / sizeof *rows };
 
-static const char *const names[NROW + 1] = {
-    "dim",         "metric", "storage",  "tokenize",      "compression", "synchronous", "autoflush",
-    "autocompact", "agent",  "embedder", "vector_weight", "text_weight", "rrf_k",       NULL};
 static const char *const metrics[] = {"cosine", "l2", "ip"};
-static const char *const syncs[] = {"off", "normal", "full"};
+
+/* The values of options that are words, by their number. */
+typedef struct word_row {
+    const char *name;
+    const char *words[4]; /* NULL behind the last */
+} word_row;
+
+static const word_row worded[] = {
+    {"synchronous", {"off", "normal", "full", NULL}},
+    {"fusion", {"rrf", "weighted", NULL, NULL}},
+};
 
 const char *const *st_option_names(void)
 {
+    static const char *const names[NROW + 1] = {"dim",
+                                                "metric",
+                                                "storage",
+                                                "tokenize",
+                                                "compression",
+                                                "synchronous",
+                                                "autoflush",
+                                                "autocompact",
+                                                "agent",
+                                                "embedder",
+                                                "vector_weight",
+                                                "text_weight",
+                                                "rrf_k",
+                                                "fusion",
+                                                "context",
+                                                "recency",
+                                                "recency_half_life",
+                                                "importance_weight",
+                                                "activation_weight",
+                                                "min_score",
+                                                "dedup",
+                                                "mmr",
+                                                "expand",
+                                                NULL};
     return names;
 }
 
@@ -70,6 +111,8 @@ void st_options_default(st_options *o)
     o->autocompact = 0.5;
     o->vector_weight = o->text_weight = 1.0;
     o->rrf_k = 60;
+    o->context = 0.3;
+    o->recency_half_life = 30 * 86400.0;
 }
 
 int st_option_type(const char *name)
@@ -231,11 +274,35 @@ static int set_number(st_options *o, const option_row *r, const char *value, st_
     return ST_OK;
 }
 
+static const char *const *words_of(const option_row *r)
+{
+    size_t i = 0;
+    while (strcmp(worded[i].name, r->name) != 0) {
+        i++;
+    }
+    return worded[i].words;
+}
+
+static int set_word(st_options *o, const option_row *r, const char *value, st_error *err)
+{
+    const char *const *words = words_of(r);
+    char known[64] = "";
+    size_t n = 0;
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], value) == 0) {
+            memcpy((char *)o + r->at, &i, sizeof i);
+            return ST_OK;
+        }
+        n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", words[i]);
+    }
+    return st_fail(err, ST_MISUSE, "%s is '%.60s'; known are %s", r->name, value, known);
+}
+
 static int unknown(const char *name, st_error *err)
 {
-    char known[256] = "";
+    char known[384] = "";
     size_t n = 0;
-    for (int i = 0; i < NROW; i++) {
+    for (int i = 0; i < NROW && n < sizeof known; i++) {
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", rows[i].name);
     }
     return st_fail(err, ST_NOTFOUND, "no option '%.60s'; known are %s", name, known);
@@ -243,7 +310,7 @@ static int unknown(const char *name, st_error *err)
 
 int st_options_set(st_options *o, const char *name, const char *value, int creating, st_error *err)
 {
-    int i = st_option_index(name), w;
+    int i = st_option_index(name);
     const option_row *r = &rows[i < 0 ? 0 : i];
     if (i < 0) {
         return unknown(name, err);
@@ -254,14 +321,8 @@ int st_options_set(st_options *o, const char *name, const char *value, int creat
     case KIND_COMPRESSION:
         return creating ? set_compression(o, value, err)
                         : st_fail(err, ST_MISUSE, "compression is fixed when the store is made");
-    case KIND_SYNC:
-        w = word_index(value, syncs, 3);
-        if (w < 0) {
-            return st_fail(err, ST_MISUSE, "synchronous is '%.60s'; known are off, normal, full",
-                           value);
-        }
-        o->synchronous = w;
-        return ST_OK;
+    case KIND_WORD:
+        return set_word(o, r, value, err);
     case KIND_TEXT:
         if (strlen(value) > ST_OPTION_TEXT_MAX) {
             return st_fail(err, ST_LIMIT, "%s has %zu bytes; at most %d", name, strlen(value),
@@ -297,8 +358,10 @@ int st_options_get(const st_schema *s, const st_options *o, const char *name, ch
         } else {
             snprintf(buf, n, "none");
         }
-    } else if (r->kind == KIND_SYNC) {
-        snprintf(buf, n, "%s", syncs[o->synchronous]);
+    } else if (r->kind == KIND_WORD) {
+        int word;
+        memcpy(&word, (const char *)o + r->at, sizeof word);
+        snprintf(buf, n, "%s", words_of(r)[word]);
     } else if (r->kind == KIND_TEXT) {
         snprintf(buf, n, "%s", (const char *)o + r->at);
     } else if (r->kind == KIND_INT) {

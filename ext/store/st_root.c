@@ -242,7 +242,7 @@ static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *e
 
 /* ---------------------------------------------------------------------------------------- /meta */
 
-enum { META_MAX = 32, OPTION_BUF = 512 };
+enum { META_MAX = 64, OPTION_BUF = 512 };
 
 static h5_attr_spec attr_int(const char *name, int64_t v)
 {

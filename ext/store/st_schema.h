@@ -96,6 +96,10 @@ typedef struct st_options {
     int64_t autoflush;  /* log bytes after which a commit flushes */
     double autocompact; /* dead share of the file above which such a flush compacts; 1: never */
     double vector_weight, text_weight, rrf_k;
+    int fusion; /* ST_FUSE_ */
+    double context, recency, recency_half_life, importance_weight, activation_weight;
+    double min_score, dedup, mmr;
+    int64_t expand;
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];
 } st_options;

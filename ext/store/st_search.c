@@ -149,7 +149,7 @@ static int64_t row_as_id(void *ctx, uint64_t row)
     return (int64_t)row;
 }
 
-static int stop(void *ctx)
+int st_search_stop(void *ctx)
 {
     const st_host *h = ((st_cursor *)ctx)->v->conn->host;
     return h && h->stop && h->stop(h->ctx);
@@ -212,7 +212,7 @@ static int start_near(st_cursor *c, const st_query *q, st_error *err)
     a.filter = c->bits;
     a.fetch = fetch;
     a.id = id_of;
-    a.stop = stop;
+    a.stop = st_search_stop;
     a.ctx = c;
     a.hint = q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
     c->mode = ST_MODE_NEAR;
@@ -233,7 +233,8 @@ static int all_distances(st_cursor *c, st_error *err)
         c->dist[i] = NAN;
     }
     ST_TRY(slot_extents(c, err));
-    rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, stop, c);
+    rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, st_search_stop,
+                  c);
     // A chunk of vectors and one of norms end at different rows: go by the shorter run.
     for (uint64_t row = 0, run = 0; row < f->nbase && !rc; row += run) {
         const uint8_t *v, *norms;
@@ -243,7 +244,7 @@ static int all_distances(st_cursor *c, st_error *err)
         run = ST_MIN(run, nrun);
         vec_extent e = {(const float *)(const void *)v, (const float *)(const void *)norms, row,
                         run};
-        rc = vec_scan(c->metric, c->query, dim, &e, 1, c->bits, c->dist, stop, c);
+        rc = vec_scan(c->metric, c->query, dim, &e, 1, c->bits, c->dist, st_search_stop, c);
     }
     return st_from_vec(err, rc, "the vector search");
 }
@@ -272,14 +273,24 @@ static int distance_hits(st_cursor *c, double sign, vec_hit **out, size_t *n, st
 /* All hits. Where the query's operators are meant for both parts, they join the filter. */
 static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, st_error *err)
 {
+    uint64_t *mine = c->bits;
     st_words w;
-    ST_TRY(st_words_open(c, &w, err));
+    // Neighbours outside the filter have words, too.
+    c->bits = c->blend.valid ? c->blend.valid : mine;
+    int rc = st_words_open(c, &w, err);
+    c->bits = mine;
+    ST_TRY(rc);
     const uint64_t *allow = q->ask_filters ? vec_words_allow(w.words) : NULL;
-    int rc = st_words_hits(c, &w, out, n, err);
+    rc = st_words_hits(c, &w, out, n, err);
     for (size_t i = 0; allow && i < st_bit_words(c->v->f->nrow); i++) {
         c->bits[i] &= allow[i];
     }
     st_words_close(&w);
+    c->blend.ideal = 0;
+    for (size_t i = 0; i < c->nweight; i++) {
+        c->blend.ideal += c->weights[i];
+    }
+    c->blend.ideal = c->blend.ideal > 0 ? c->blend.ideal * ST_BLEND_ENOUGH : 1;
     return rc;
 }
 
@@ -311,8 +322,8 @@ static int dense_ranks(st_cursor *c, const vec_hit *hits, size_t n, st_error *er
     return ST_OK;
 }
 
-/* The fused list, drained and turned round. */
-static int fused_worst_first(st_cursor *c, st_error *err)
+/* The best-first list, drained and turned round. */
+static int worst_first(st_cursor *c, int (*next)(st_cursor *, vec_hit *, st_error *), st_error *err)
 {
     vec_hit *hits = vec_hits_alloc((size_t)c->v->f->nrow);
     vec_hit h;
@@ -321,14 +332,33 @@ static int fused_worst_first(st_cursor *c, st_error *err)
     if (!hits) {
         return st_nomem(err);
     }
-    while ((rc = vec_rrf_next(c->rrf, &h)) > 0) {
+    while ((rc = next(c, &h, err)) > 0) {
         hits[n++] = h;
     }
     if (rc < 0) {
         vec_free(hits);
-        return st_from_vec(err, rc, "fusion");
+        return rc;
     }
     return start_ranked(c, hits, n, err);
+}
+
+static int next_fused(st_cursor *c, vec_hit *out, st_error *err)
+{
+    int rc = vec_rrf_next(c->rrf, out);
+    return rc < 0 ? st_from_vec(err, rc, "fusion") : rc;
+}
+
+/* Rows come by the final score, which st_pick gives. */
+static int start_picks(st_cursor *c, int kind, vec_hit *hits, size_t n, st_error *err)
+{
+    ST_TRY(st_blend_start(c, kind, hits, n, err));
+    if (c->order != ST_ORDER_WORST) {
+        return ST_OK;
+    }
+    ST_TRY(worst_first(c, st_pick_next, err));
+    c->picks = 0;
+    c->drained = 1;
+    return ST_OK;
 }
 
 static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
@@ -340,24 +370,50 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
     rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
     ST_TRY(rc);
+    c->hybrid = 1;
+    if (c->blend.set.context > 0 || q->fusion == ST_FUSE_WEIGHTED) {
+        return start_picks(c, ST_BLEND_WHOLE, NULL, 0, err);
+    }
     vec_rrf_args a = {.key = {c->dist, c->text_rank},
                       .weight = {q->vector_weight, q->text_weight},
                       .nrow = c->v->f->nrow,
                       .k = q->rrf_k,
                       .id = ids_ascend(c) ? row_as_id : id_of,
                       .ctx = c};
-    c->hybrid = 1;
     c->mode = ST_MODE_FUSED;
     ST_TRY(st_from_vec(err, vec_rrf_new(&a, &c->rrf), "fusion"));
-    return c->order == ST_ORDER_WORST ? fused_worst_first(c, err) : ST_OK;
+    if (c->picks) {
+        return start_picks(c, ST_BLEND_BARE, NULL, 0, err);
+    }
+    return c->order == ST_ORDER_WORST ? worst_first(c, next_fused, err) : ST_OK;
 }
 
 static int start_text(st_cursor *c, const st_query *q, st_error *err)
 {
     vec_hit *hits = NULL;
-    size_t n = 0;
+    size_t n = 0, kept = 0;
     ST_TRY(text_hits(c, q, &hits, &n, err));
-    return start_ranked(c, hits, n, err);
+    if (c->blends || c->picks) {
+        int rc = dense_ranks(c, hits, n, err);
+        if (rc) {
+            vec_free(hits);
+            return rc;
+        }
+    }
+    if (c->picks && c->blend.set.context > 0) {
+        return start_picks(c, ST_BLEND_WORDS, hits, n, err);
+    }
+    for (size_t i = 0; i < n; i++) { // neighbours outside the filter have been looked at, too
+        if (st_bit_get(c->bits, hits[i].row)) {
+            hits[kept++] = hits[i];
+        }
+    }
+    if (!c->picks) {
+        return start_ranked(c, hits, kept, err);
+    }
+    c->mode = ST_MODE_RANKED;
+    ST_TRY(st_from_vec(err, vec_rank_new(hits, kept, &c->rank), "ranking"));
+    return start_picks(c, ST_BLEND_BARE, NULL, 0, err);
 }
 
 static int start_far(st_cursor *c, st_error *err)
@@ -367,6 +423,19 @@ static int start_far(st_cursor *c, st_error *err)
     ST_TRY(all_distances(c, err));
     ST_TRY(distance_hits(c, 1, &hits, &n, err));
     return start_ranked(c, hits, n, err);
+}
+
+static int start_vector(st_cursor *c, const st_query *q, st_error *err)
+{
+    if (c->picks && c->blend.set.context > 0) {
+        ST_TRY(all_distances(c, err));
+        return start_picks(c, ST_BLEND_WHOLE, NULL, 0, err);
+    }
+    if (c->order == ST_ORDER_WORST && !c->picks) {
+        return start_far(c, err);
+    }
+    ST_TRY(start_near(c, q, err));
+    return c->picks ? start_picks(c, ST_BLEND_BARE, NULL, 0, err) : ST_OK;
 }
 
 /* -------------------------------------------------------------------------------------- opening */
@@ -387,6 +456,18 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
         }
         memcpy(c->tokens, q->tokens, q->ntokens);
     }
+    c->by = q->by;
+    c->pick.dedup = q->dedup;
+    c->pick.mmr = q->mmr;
+    c->pick.has_min = q->has_min_score;
+    c->pick.min_score = q->min_score;
+    if (q->vector || q->has_text) {
+        int both = q->vector && q->has_text;
+        ST_TRY(st_blend_open(c, q, err));
+        c->blends = c->blend.set.context > 0 || q->recency > 0 || q->importance_weight > 0 ||
+                    q->activation_weight > 0 || (both && q->fusion == ST_FUSE_WEIGHTED);
+        c->picks = q->by == ST_BY_SCORE && (c->blends || q->dedup > 0 || q->mmr > 0);
+    }
     ST_TRY(st_terms_copy(q->terms, q->nterm, &c->terms, err));
     if (q->vector) {
         c->query = h5_alloc_array(dim, sizeof *c->query);
@@ -398,22 +479,31 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
     return ST_OK;
 }
 
+static int copy_bits(const uint64_t *bits, uint64_t nrow, uint64_t **out, st_error *err)
+{
+    size_t bytes = st_bit_words(nrow) * sizeof *bits;
+    *out = h5_malloc(bytes + 8);
+    if (!*out) {
+        return st_nomem(err);
+    }
+    memcpy(*out, bits, bytes);
+    return ST_OK;
+}
+
 static int filter(st_cursor *c, const st_query *q, st_error *err)
 {
     const st_frozen *f = c->v->f;
-    size_t bytes = st_bit_words(f->nrow) * sizeof *c->bits;
-    c->bits = h5_malloc(bytes + 8);
-    if (!c->bits) {
-        return st_nomem(err);
+    ST_TRY(copy_bits(f->live, f->nrow, &c->bits, err));
+    if (q->vector || q->has_text || q->has_as_of) {
+        ST_TRY(st_filter_valid(c->v, q->has_as_of, q->as_of, c->bits, err));
     }
-    memcpy(c->bits, f->live, bytes);
+    if (c->blend.set.context > 0) {
+        ST_TRY(copy_bits(c->bits, f->nrow, &c->blend.valid, err));
+    }
     for (size_t i = 0; i < c->terms.n; i++) {
         if (!st_is_result_col(c->terms.term[i].col)) {
             ST_TRY(st_filter_term(c->v, &c->terms.term[i], c->bits, err));
         }
-    }
-    if (q->vector || q->has_text || q->has_as_of) {
-        ST_TRY(st_filter_valid(c->v, q->has_as_of, q->as_of, c->bits, err));
     }
     return ST_OK;
 }
@@ -431,10 +521,7 @@ static int start(st_cursor *c, const st_query *q, st_error *err)
     if (q->has_text) {
         return start_text(c, q, err);
     }
-    if (!q->vector) {
-        return rows_in_order(c, err);
-    }
-    return c->order == ST_ORDER_WORST ? start_far(c, err) : start_near(c, q, err);
+    return q->vector ? start_vector(c, q, err) : rows_in_order(c, err);
 }
 
 int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err)
@@ -463,6 +550,8 @@ void st_cursor_close(st_cursor *c)
         vec_near_free(c->near);
         vec_rank_free(c->rank);
         vec_rrf_free(c->rrf);
+        st_blend_close(c);
+        st_pick_close(c);
         st_terms_free(&c->terms);
         h5_free(c->query);
         h5_free(c->tokens);
@@ -486,9 +575,12 @@ static double vector_score(int metric, double distance)
 
 static void take_hit(st_cursor *c, const vec_hit *h)
 {
-    double key = c->order == ST_ORDER_WORST ? -h->key : h->key;
+    double key = c->order == ST_ORDER_WORST && c->mode == ST_MODE_RANKED && !c->picks ? -h->key
+                                                                                      : h->key;
     c->row = h->row;
-    if (c->hybrid) {
+    if (c->drained) {
+        c->score = -key;
+    } else if (c->hybrid) {
         c->distance = c->dist[h->row];
         c->rank_value = c->text_rank[h->row];
         c->score = -key;
@@ -501,8 +593,7 @@ static void take_hit(st_cursor *c, const vec_hit *h)
     }
 }
 
-/* The next row before terms on results and k: 1, 0, or negative. */
-static int step(st_cursor *c, st_error *err)
+int st_search_step(st_cursor *c, st_error *err)
 {
     const vec_hit *h;
     vec_hit near;
@@ -534,6 +625,8 @@ static int step(st_cursor *c, st_error *err)
             take_hit(c, &near);
         }
         return rc < 0 ? st_from_vec(err, rc, "fusion") : rc;
+    case ST_MODE_NONE:
+        return 0;
     default:
         h = vec_rank_next(c->rank);
         if (h) {
@@ -553,6 +646,11 @@ static void result_value(double v, st_value *out)
 /* 1: holds; 0: does not; -1: and nor will any later row. */
 static int results_hold(const st_cursor *c)
 {
+    int best_first = c->order != ST_ORDER_WORST && c->by == ST_BY_SCORE && c->pick.mmr == 0;
+    int searches = c->query || c->has_text;
+    if (searches && c->pick.has_min && c->pick.mmr == 0 && !(c->score >= c->pick.min_score)) {
+        return best_first ? -1 : 0;
+    }
     for (size_t i = 0; i < c->terms.n; i++) {
         const st_term *t = &c->terms.term[i];
         st_value v;
@@ -564,9 +662,30 @@ static int results_hold(const st_cursor *c)
                                                : c->score,
                      &v);
         if (!st_term_holds(t, &v)) {
-            int upper = t->op == ST_LT || t->op == ST_LE;
-            return c->mode == ST_MODE_NEAR && t->col == ST_COL_DISTANCE && upper ? -1 : 0;
+            int upper = t->op == ST_LT || t->op == ST_LE, lower = t->op == ST_GT || t->op == ST_GE;
+            int nearest = c->mode == ST_MODE_NEAR && !c->picks && t->col == ST_COL_DISTANCE;
+            return (nearest && upper) || (best_first && t->col == ST_COL_SCORE && lower) ? -1 : 0;
         }
+    }
+    return 1;
+}
+
+/* The next row with its results: 1, 0, or negative. */
+static int next_row(st_cursor *c, st_error *err)
+{
+    vec_hit h;
+    int rc = c->picks ? st_pick_next(c, &h, err) : st_search_step(c, err);
+    if (rc <= 0) {
+        return rc;
+    }
+    if (c->picks) {
+        c->row = h.row;
+        c->score = -h.key;
+    } else if (c->blends && !c->drained) {
+        ST_TRY(st_blend_score(c, c->row, c->score, &c->score, NULL, err));
+    }
+    if (c->picks || c->drained) {
+        ST_TRY(st_blend_parts(c, c->row, &c->distance, &c->rank_value, err));
     }
     return 1;
 }
@@ -577,7 +696,7 @@ int st_cursor_next(st_cursor *c, st_error *err)
         return 0;
     }
     for (;;) {
-        int rc = step(c, err), holds;
+        int rc = next_row(c, err), holds;
         if (rc <= 0) {
             return rc;
         }
@@ -585,9 +704,12 @@ int st_cursor_next(st_cursor *c, st_error *err)
         if (holds < 0) {
             return 0;
         }
+        if (holds && c->pick.dedup > 0 && c->by != ST_BY_SCORE) {
+            holds = st_pick_fresh(c, c->row, err);
+        }
         if (holds) {
-            c->given++;
-            return 1;
+            c->given += holds > 0;
+            return holds;
         }
     }
 }

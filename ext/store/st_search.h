@@ -6,10 +6,12 @@
 #ifndef ST_SEARCH_H
 #define ST_SEARCH_H
 
+#include "st_blend.h"
 #include "st_filter.h"
+#include "st_pick.h"
 #include "vec.h"
 
-enum { ST_MODE_BITS, ST_MODE_LIST, ST_MODE_NEAR, ST_MODE_FUSED, ST_MODE_RANKED };
+enum { ST_MODE_BITS, ST_MODE_LIST, ST_MODE_NEAR, ST_MODE_FUSED, ST_MODE_RANKED, ST_MODE_NONE };
 
 struct st_cursor {
     st_view *v;
@@ -39,6 +41,12 @@ struct st_cursor {
     st_error failed;          /* what a callback ran into */
     uint64_t row;
     double distance, rank_value, score;
+    int by;
+    int blends;  /* the score is a blend's */
+    int picks;   /* rows are given by st_pick_next, */
+    int drained; /* or were, and lie in rank */
+    st_blend blend;
+    st_pick pick;
 };
 
 /* The text part, with all that it is made of. The store's lock is held while it is open: nothing
@@ -55,5 +63,8 @@ int st_words_open(st_cursor *c, st_words *w, st_error *err);
 void st_words_close(st_words *w);
 /* vec_words_all, with ids. */
 int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err);
+/* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */
+int st_search_step(st_cursor *c, st_error *err);
+int st_search_stop(void *cursor); /* the host says stop */
 
 #endif

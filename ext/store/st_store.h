@@ -134,6 +134,7 @@ typedef struct st_frozen {
     uint64_t nlive;
     /* row -> pointer to its small values, where they are not those it was written with */
     st_map patched;
+    struct st_turns *turns; /* st_turns.c: of the rows behind the base; made at first use */
 } st_frozen;
 
 struct st_conn {

@@ -467,6 +467,25 @@ int st_conn_synchronous(st_conn *c)
     return o.synchronous;
 }
 
+void st_query_defaults(st_conn *c, st_query *q)
+{
+    st_options o;
+    st_conn_options(c, &o);
+    q->vector_weight = o.vector_weight;
+    q->text_weight = o.text_weight;
+    q->rrf_k = o.rrf_k;
+    q->fusion = o.fusion;
+    q->context = o.context;
+    q->recency = o.recency;
+    q->half_life = o.recency_half_life;
+    q->importance_weight = o.importance_weight;
+    q->activation_weight = o.activation_weight;
+    q->min_score = o.min_score;
+    q->dedup = o.dedup;
+    q->mmr = o.mmr;
+    q->expand = (int)o.expand;
+}
+
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err)
 {
     st_options o;

@@ -10,7 +10,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "st_store.h"
+#include "st_turns.h"
 
 void st_frozen_unref(st_frozen *f)
 {
@@ -19,6 +19,7 @@ void st_frozen_unref(st_frozen *f)
         h5_free(f->slot);
         h5_free(f->live);
         st_map_free(&f->patched);
+        st_turns_free(f->turns);
         h5_free(f);
     }
 }

@@ -60,12 +60,6 @@ static int slot_sources(const st_cursor *c, st_words *w, size_t *n, st_error *er
     return rc;
 }
 
-static int stop(void *ctx)
-{
-    const st_host *h = ((st_cursor *)ctx)->v->conn->host;
-    return h && h->stop && h->stop(h->ctx);
-}
-
 /* For whoever weighs single rows later on. */
 static int keep_formula(st_cursor *c, const vec_words *w, st_error *err)
 {
@@ -109,7 +103,7 @@ int st_words_open(st_cursor *c, st_words *w, st_error *err)
                        .nrow = f->nrow,
                        .k1 = VEC_BM25_K1,
                        .b = VEC_BM25_B,
-                       .stop = stop,
+                       .stop = st_search_stop,
                        .stop_ctx = c};
     rc = rc ? rc : st_from_vec(err, vec_words_new(&a, &w->words), "the text search");
     rc = rc ? rc : keep_formula(c, w->words, err);

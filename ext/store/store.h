@@ -333,11 +333,51 @@ typedef struct st_query {
     int has_as_of;
     double as_of;
     double vector_weight, text_weight, rrf_k; /* fusion; from the query or the options */
+    int fusion;                               /* ST_FUSE_ */
+    int by; /* ST_BY_: what BEST and WORST mean; k rows are the best by it, too */
+    /* What moves the score, 0 for nothing; 0..1 but for context. st_blend.h has the formulas. */
+    double context;
+    int neighbours_too; /* 1: rows that only a neighbour recommends are returned, too */
+    int asks;           /* the query is a question */
+    /* The weight of the query's dates that a time fulfils, at most dated_most; NULL: it has none.
+    ** dated_ctx must outlive the cursor. */
+    double (*dated)(void *ctx, double timestamp);
+    void *dated_ctx;
+    double dated_most;
+    double recency, half_life, now; /* seconds, Unix seconds */
+    double importance_weight, activation_weight;
+    int has_min_score;
+    double min_score; /* no row that scores less */
+    double dedup;     /* no row so like (0..1) one given before; 0: off */
+    double mmr; /* 0..1: how much likeness to rows given before counts against a row; 0: off */
+    int expand; /* not the store's: whoever makes the words reads it */
 } st_query;
 
-/* score: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip; both: sum of
-** weight / (rrf_k + position) over the full rankings. */
+#define ST_CONTEXT_MAX 10.0
+/* Sets what options of the store give: fusion to half_life, min_score to expand. */
+void st_query_defaults(st_conn *c, st_query *q);
+/* Does a text end in a question mark (ASCII, Arabic, full width)? White space behind is ignored. */
+int st_text_asks(const void *text, size_t n);
+
+enum { ST_FUSE_RRF = 0, ST_FUSE_WEIGHTED = 1 };
+enum { ST_BY_SCORE = 0, ST_BY_RANK = 1, ST_BY_DISTANCE = 2 };
+
+/* score, with no factor: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip;
+** both: sum of weight / (rrf_k + position) over the full rankings. */
 typedef struct st_cursor st_cursor;
+
+/* How a row's score came about; NaN where something had no part in it. Shares add up to `sum`,
+** which times the factors is the score. */
+typedef struct st_why {
+    double distance, rank;
+    double text, vector;  /* the row's own parts, weighted */
+    double date;          /* how much of text is due to the date */
+    double before, after; /* neighbours' shares */
+    double sum;
+    double asks, fusion, recency, importance, activation; /* factors */
+    double like;                                          /* mmr: taken off for likeness */
+    double score;
+} st_why;
 int st_search(st_view *v, const st_query *q, st_cursor **out,
               st_error *err); /* q and what it points to may go away afterwards */
 /* 1: at a row; 0: at the end; negative: failed. The first call gives the first row. */
@@ -349,6 +389,7 @@ double st_cursor_score(const st_cursor *c);    /* NaN without a search part */
 /* The score that a row of this length would have with so many occurrences of each of the n phrases
  * of the text part (not whole numbers, where columns weigh differently). */
 double st_cursor_bm25(const st_cursor *c, const double *count, size_t n, double length);
+int st_cursor_why(st_cursor *c, st_why *out, st_error *err); /* of the row it is on */
 void st_cursor_close(st_cursor *c);
 
 /* ---------------------------------------------------------------------------------- maintenance */

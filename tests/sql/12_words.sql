@@ -1,5 +1,5 @@
 -- Words: whatever a user types is a valid query.
-CREATE VIRTUAL TABLE memory USING h5mem('words.h5', dim=3);
+CREATE VIRTUAL TABLE memory USING h5mem('words.h5', dim=3, context=0);
 INSERT INTO memory(id, content, timestamp, session, tags) VALUES
     (1, 'I prefer dark mode in the evening',               10, 'a', 'preferences'),
     (2, 'The C++ compiler on the build server is too old', 20, 'a', 'work'),

@@ -1,5 +1,5 @@
 -- Meaning and words in one query: reciprocal rank fusion over both full rankings.
-CREATE VIRTUAL TABLE memory USING h5mem('both.h5', dim=2, metric=l2);
+CREATE VIRTUAL TABLE memory USING h5mem('both.h5', dim=2, metric=l2, context=0);
 INSERT INTO memory(id, content, embedding, timestamp, session) VALUES
     (1, 'roof and rain',        '[0, 0]', 10, 'a'),
     (2, 'rain',                 '[5, 0]', 20, 'a'),

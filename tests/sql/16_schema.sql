@@ -1,5 +1,5 @@
 -- The table among the rest of a database: views, triggers, ATTACH, RENAME, DROP, long WHERE clauses.
-CREATE VIRTUAL TABLE memory USING h5mem('main.h5', dim=2, user_id TEXT, priority INTEGER, weight REAL, raw BLOB);
+CREATE VIRTUAL TABLE memory USING h5mem('main.h5', dim=2, context=0, user_id TEXT, priority INTEGER, weight REAL, raw BLOB);
 INSERT INTO memory(id, content, embedding, timestamp, session, channel, source, user_id, priority, weight, raw) VALUES
     (1, 'roof', '[1, 0]', 10, 's-1', 'chat',  'user',      'u1', 5,    0.5,  x'01'),
     (2, 'rain', '[0, 1]', 20, 's-1', 'voice', 'assistant', 'u1', NULL, 2,    x''),

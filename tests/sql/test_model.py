@@ -63,7 +63,7 @@ class Pair:
         self.connect, self.seed, self.host = connect, seed, host
         self.rng = random.Random(seed)
         self.con = connect(host)
-        self.con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim={DIM}{options}, {USER})")
+        self.con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim={DIM}, context=0{options}, {USER})")
         self.con.execute(f"CREATE TABLE copy({COPY})")
 
     def both(self, sql, *values):

@@ -21,7 +21,8 @@ def con(so, tmp_path_factory):
     from conftest import open_connection
 
     con = open_connection(tmp_path_factory.mktemp("plan") / "host.db")
-    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, metric=l2, n INTEGER, name TEXT, raw BLOB)")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, metric=l2, context=0, n INTEGER, name TEXT,"
+                " raw BLOB)")
     for i in range(1, N + 1):
         con.execute(
             "INSERT INTO memory(id, content, embedding, timestamp, session, n, name, raw)"
@@ -71,7 +72,7 @@ SORT = "USE TEMP B-TREE FOR ORDER BY"
         ("n IS NULL AND name IS NOT NULL", "scan filter:n,name"),
         (Q, "knn:flat order:distance"),
         (f"{Q} AND k = 3 AND n > 2", "knn:flat filter:n order:distance k"),
-        (T, "text:bm25 order:rank"),
+        (T, "text:bm25 order:score"),
         (f"{Q} AND {T}", "knn:flat text:bm25 order:score"),
         (f"{Q} AND timestamp > 5 AND session = 's-1' AND {T}", "knn:flat filter:time,session text:bm25 order:score"),
         (f"{Q} AND distance < 5", "knn:flat filter:distance order:distance"),
@@ -110,7 +111,7 @@ def test_words(con, where, words):
         (T, "rank DESC", True, "text:bm25 order:rank desc"),
         (T, "score DESC, id", True, "text:bm25 order:score"),
         (T, "score", True, "text:bm25 order:score desc"),
-        (T, "distance", False, "text:bm25 order:rank"),
+        (T, "distance", False, "text:bm25 order:score"),
         (f"{Q} AND {T}", "score DESC", True, "knn:flat text:bm25 order:score"),
         (f"{Q} AND {T}", "score ASC, id", True, "knn:flat text:bm25 order:score desc"),
         (f"{Q} AND {T}", "distance", False, "knn:flat text:bm25 order:score"),
@@ -225,9 +226,16 @@ def test_settings_come_back(con):
     assert row[:5] == (0.25, 2, 7, 5, "even")
     assert row[5] == pytest.approx(0.25 / 8 + 2 / 8) or row[5] > 0
     assert (
-        con.execute("SELECT vector_weight, k, as_of, memory, distance, rank, score FROM memory LIMIT 1").fetchone()
-        == (None,) * 7
+        con.execute("SELECT k, as_of, memory, distance, rank, score FROM memory LIMIT 1").fetchone() == (None,) * 6
     )
+    effective = "SELECT fusion, vector_weight, rrf_k, context, recency, min_score, dedup, mmr, expand FROM memory"
+    assert con.execute(f"{effective} LIMIT 1").fetchone() == ("rrf", 1, 60, 0, 0, 0, 0, 0, 0)
+    set_both = "SELECT h5mem_config('memory', 'context', ?), h5mem_config('memory', 'fusion', ?)"
+    con.execute(set_both, ("0.25", "weighted")).fetchall()
+    assert con.execute(f"{effective} WHERE {T} LIMIT 1").fetchone()[:4] == ("weighted", 1, 60, 0.25)
+    assert con.execute(f"{effective} WHERE {Q} LIMIT 1").fetchone()[3] == 0  # the nearest are what was asked for
+    assert con.execute(f"{effective} WHERE {Q} AND context = 0.5 LIMIT 1").fetchone()[3] == 0.5
+    con.execute(set_both, ("0", "rrf")).fetchall()
 
 
 def test_weights(con):

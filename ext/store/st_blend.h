@@ -1,0 +1,80 @@
+/*
+ * st_blend.h - the final score of a row: parts, their fusion, and the factors that move it.
+ *
+ * PARTS     text    t = ((r + d) / R)^2: r minus the rank, R three quarters of what a row of
+ *                   middle length has with every word once, d the weight of the query's dates that the row's day
+ *                   fulfils (R then holds the weight of all of them)
+ *           vector  v = closeness^8, closeness (1 + cos) / 2 and its like for the other metrics
+ *           Of a turn (a row with a session) both are times s / (s + 100), s the bytes of content:
+ *           a short turn says little
+ * CONTEXT   own + w * (before + after), the parts of the rows next to it in the session; halved
+ *           for a turn that asks where the query asks, since a question seldom answers one
+ * FUSION    weighted: mean of both, by weight. rrf: that mean times the reciprocal-rank sum over
+ *           the two rankings (as a share of the most it can be): what both find goes ahead
+ * FACTORS   each 1 - w + w * x, w the setting (up to 1), x within 0..1: importance, activation,
+ *           recency 2^(-age / half-life)
+ *
+ * Without context, and where no row has a session, the parts are bare: text alone scores -rank, a
+ * vector alone as store.h says, rrf is the bare sum; weighted is the mean of t and v.
+ *
+ * Rows are scored as they are asked for. Candidates come by a key that bounds what they and
+ * whatever comes later can reach; a row goes out once nothing that is still to come can pass it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef ST_BLEND_H
+#define ST_BLEND_H
+
+#include "st_turns.h"
+#include "vec.h"
+
+struct st_cursor;
+
+#define ST_BLEND_ENOUGH 0.75 // of all words' weight: few answers have all words of the question
+
+/* Settings of one query, from st_query. */
+typedef struct st_factors {
+    int fusion;
+    double weight[2]; /* vector, text */
+    double rrf_k, context;
+    int neighbours_too, asks;
+    double (*dated)(void *ctx, double timestamp);
+    void *dated_ctx;
+    double dated_most;
+    double recency, half_life, now, importance, activation;
+} st_factors;
+
+typedef struct st_blend {
+    st_factors set;
+    int has[2];   /* which parts: vector, text */
+    double ideal; /* R */
+    const st_turns *base, *rest;
+    uint64_t *valid; /* rows that may be neighbours */
+    double *part[2]; /* by row, where all were made: with context and the asking factor; NaN: not in
+                        that part's ranking */
+    vec_rank *source; /* candidates by bound; NULL: they come from the cursor's own ranking */
+    vec_hit next;     /* the first not taken */
+    int more;
+    double bound; /* what no row to come can pass */
+    size_t batch;
+    uint64_t *seen; /* rows that were scored */
+    vec_heap ready;
+} st_blend;
+
+/* Takes the settings over. */
+int st_blend_open(struct st_cursor *c, const st_query *q, st_error *err);
+/* Makes ready for st_blend_next. WORDS takes hits over, also on failure: rows by rank, whose keys
+** c->text_rank has, too. WHOLE makes the parts of all rows from c->dist and c->text_rank. */
+enum { ST_BLEND_BARE, ST_BLEND_WORDS, ST_BLEND_WHOLE };
+int st_blend_start(struct st_cursor *c, int kind, vec_hit *hits, size_t n, st_error *err);
+void st_blend_close(struct st_cursor *c);
+/* The best row not yet given, key = minus its score: 1, 0 at the end, or negative. */
+int st_blend_next(struct st_cursor *c, vec_hit *out, st_error *err);
+/* Distance and rank of any row of the view, NaN where it has none. */
+int st_blend_parts(struct st_cursor *c, uint64_t row, double *distance, double *rank,
+                   st_error *err);
+/* The score of any row of the view; bare: that of the cursor's own ranking; why may be NULL. */
+int st_blend_score(struct st_cursor *c, uint64_t row, double bare, double *score, st_why *why,
+                   st_error *err);
+
+#endif

@@ -24,7 +24,9 @@
 
 enum { VECTOR, TEXT, BATCH_FIRST = 64, BATCH_MOST = 4096, ROUND_ROWS = 4096 };
 
-#define SHORT_TURN 100.0 // bytes of content at which a part counts half
+// A turn without a word counts a third, one of 150 bytes two thirds.
+#define SHORT_ADD  50.0
+#define SHORT_TURN 100.0
 #define ASKS       0.5
 
 /* ---------------------------------------------------------------------------------------- parts */
@@ -116,7 +118,7 @@ static int own_part(st_cursor *c, int which, uint64_t row, double *out, int *in,
     }
     if (*in && b->set.context > 0) {
         double s = st_turn_size(b->base, b->rest, row) & ST_TURN_SIZE_MAX;
-        double w = s >= ST_TURN_SIZE_MAX ? 1 : s / (s + SHORT_TURN);
+        double w = s >= ST_TURN_SIZE_MAX ? 1 : (s + SHORT_ADD) / (s + SHORT_ADD + SHORT_TURN);
         *out *= w;
         if (date) {
             *date *= w;

@@ -2,11 +2,11 @@
  * st_blend.h - the final score of a row: parts, their fusion, and the factors that move it.
  *
  * PARTS     text    t = ((r + d) / R)^2: r minus the rank, R three quarters of what a row of
- *                   middle length has with every word once, d the weight of the query's dates that the row's day
- *                   fulfils (R then holds the weight of all of them)
+ *                   middle length has with every word once, d the weight of the query's dates that
+ *                   the row's day fulfils (R then holds the weight of all of them)
  *           vector  v = closeness^8, closeness (1 + cos) / 2 and its like for the other metrics
- *           Of a turn (a row with a session) both are times s / (s + 100), s the bytes of content:
- *           a short turn says little
+ *           Of a turn (a row with a session) both are times (s + 50) / (s + 150), s the bytes of
+ *           content: a short turn says little
  * CONTEXT   own + w * (before + after), the parts of the rows next to it in the session; halved
  *           for a turn that asks where the query asks, since a question seldom answers one
  * FUSION    weighted: mean of both, by weight. rrf: that mean times the reciprocal-rank sum over

@@ -19,7 +19,7 @@ COLUMNS = ("content", "tags", "session")
 
 def make(connect, tokenizer=TOKENIZER):
     con = connect("host.db")
-    con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, tokenize='{tokenizer}')")
+    con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, context=0, tokenize='{tokenizer}')")
     con.execute(f"CREATE VIRTUAL TABLE f USING fts5(content, tags, session, tokenize='{tokenizer}')")
     return con
 

@@ -68,6 +68,7 @@ typedef struct sql_module {
 } sql_module;
 extern const sql_module sql_table_module;             /* sql_table.c */
 extern const sqlite3_module sql_info_module;          /* sql_info.c */
+extern const sqlite3_module sql_dropped_module;       /* sql_drop.c: h5mem_dropped */
 extern const sqlite3_module sql_h5_objects_module;    /* sql_h5_objects.c: hdf5_objects */
 extern const sqlite3_module sql_h5_attributes_module; /* sql_h5_attributes.c: hdf5_attributes */
 extern const sqlite3_module sql_h5_values_module;     /* sql_h5_values.c: hdf5_values */
@@ -82,6 +83,9 @@ struct sql_db {
     int live; /* sql_tables that exist */
     st_host host;
     sql_table *tables; /* newest first */
+    /* sql_drop.c: dropped in the open transaction; h5mem_dropped takes part in it for them */
+    sql_table *dropped;
+    int joined;
     sql_store *stores;
     sql_tokenizer *tokenizers;
     struct fts5_api *fts5; /* NULL: not asked yet, or none */
@@ -114,6 +118,7 @@ struct sql_store {
     /* the host's transaction */
     int marks;       /* savepoints 0..marks-1 were announced before the store's transaction began */
     int prepared;    /* phase one is done and nothing has changed since */
+    int dropped;     /* the table whose row it goes by was dropped in it: the row may be gone */
     int unannounced; /* begun by a table that SQLite never announced: it was created in this
                         transaction */
     uint8_t row[16]; /* uuid of the state row that the transaction goes by */
@@ -293,6 +298,12 @@ int sql_txn_decide(sql_table *t, int inside);
 /* Drops changes whose table was undone together with its CREATE (ROLLBACK TO), of which SQLite
  * tells nobody. */
 int sql_txn_forget_lost(sql_store *s);
+
+/* ---------------------------------------------------------------------- sql_drop.c: DROP TABLE */
+
+/* In xDestroy: the table stays until the transaction ends and takes its part in it. */
+int sql_drop_join(sql_table *t);
+void sql_table_free(sql_table *t); /* sql_table.c */
 
 /* ------------------------------------------------------------- sql_spare.c: sparing the state row
  */

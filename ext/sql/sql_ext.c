@@ -33,6 +33,10 @@ static int register_all(sqlite3 *db)
         d->refs++;
         rc = sqlite3_create_module_v2(db, "h5mem_info", &sql_info_module, d, sql_db_unref);
     }
+    if (rc == SQLITE_OK) {
+        d->refs++;
+        rc = sqlite3_create_module_v2(db, "h5mem_dropped", &sql_dropped_module, d, sql_db_unref);
+    }
     for (size_t i = 0; i < sizeof hdf5_modules / sizeof *hdf5_modules && rc == SQLITE_OK; i++) {
         rc = sqlite3_create_module_v2(db, hdf5_modules[i].name, hdf5_modules[i].module, NULL, NULL);
     }

@@ -109,7 +109,7 @@ static const char *name_clash(const sql_table *t, const char *name)
 
 /* ------------------------------------------------------------------------------ making, freeing */
 
-static void table_free(sql_table *t)
+void sql_table_free(sql_table *t)
 {
     sql_db *d = t->db;
     for (sql_table **at = &d->tables; *at; at = &(*at)->next) {
@@ -145,7 +145,7 @@ static sql_table *table_new(sql_db *d, const char *schema, const char *name)
     d->tables = t;
     d->live++;
     if (!t->schema || !t->name) {
-        table_free(t);
+        sql_table_free(t);
         return NULL;
     }
     return t;
@@ -348,7 +348,7 @@ static int finish(sql_table *t, int rc, sqlite3_vtab **out, char **err)
         sqlite3_vtab_config(t->db->db, SQLITE_VTAB_CONSTRAINT_SUPPORT, 1);
         *out = &t->base;
     } else {
-        table_free(t);
+        sql_table_free(t);
     }
     return rc;
 }
@@ -426,38 +426,50 @@ static int x_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, 
 
 static int x_disconnect(sqlite3_vtab *v)
 {
-    table_free((sql_table *)v);
+    sql_table_free((sql_table *)v);
     return SQLITE_OK;
 }
 
 /* --------------------------------------------------------------------------------- DROP, RENAME */
 
-// Best effort: the state row may be what a transaction in doubt waits for, and it goes away now.
-static void settle(sql_table *t)
+// The state row may be what a transaction in doubt waits for, and it goes away now. *joins: this
+// transaction has to be committed to settle it, empty as it is. A store that cannot be opened is no
+// hindrance; one that another writer holds is.
+static int settle(sql_table *t, int *joins)
 {
     st_error err = {0};
-    if (t->has_state && sql_table_open(t) == SQLITE_OK && !t->readonly) {
-        st_settle(t->store->conn, t->uuid, &err);
+    *joins = 0;
+    if (!t->has_state || sql_table_open(t) != SQLITE_OK || t->readonly) {
+        sqlite3_free(t->base.zErrMsg);
+        t->base.zErrMsg = NULL;
+        return SQLITE_OK;
     }
-    sqlite3_free(t->base.zErrMsg);
-    t->base.zErrMsg = NULL;
+    int rc = st_settle(t->store->conn, sql_busy_timeout(t->db->db), t->uuid, joins, &err);
+    return rc == ST_BUSY ? sql_fail_st(t, &err) : SQLITE_OK;
 }
 
 static int x_destroy(sqlite3_vtab *v)
 {
     sql_table *t = (sql_table *)v;
     sql_store *s = t->store;
-    // SQLite stops telling a dropped table about its transaction, so one that goes by this table's
-    // row would hang in the air.
-    if (s->conn && st_in_transaction(s->conn) && st_has_changes(s->conn) &&
-        memcmp(s->row, t->uuid, 16) == 0) {
+    int writing = s->conn && st_in_transaction(s->conn) && st_has_changes(s->conn) &&
+                  memcmp(s->row, t->uuid, 16) == 0;
+    if (writing && s->unannounced) {
         return sql_fail(t, SQLITE_LOCKED,
-                        "this transaction has written rows: COMMIT or ROLLBACK before DROP TABLE");
+                        "this transaction has made the table and written rows: COMMIT or ROLLBACK "
+                        "before DROP TABLE");
     }
-    settle(t);
-    int rc = sql_state_drop(t->db->db, t->schema, t->name);
+    int joins = 0, rc = writing ? SQLITE_OK : settle(t, &joins);
+    if (rc == SQLITE_OK && joins) {
+        rc = sql_txn_write(t);
+    }
     if (rc == SQLITE_OK) {
-        table_free(t);
+        rc = sql_state_drop(t->db->db, t->schema, t->name);
+    }
+    if (rc == SQLITE_OK && (writing || joins)) {
+        rc = sql_drop_join(t);
+    } else if (rc == SQLITE_OK) {
+        sql_table_free(t);
     }
     return rc;
 }

@@ -94,7 +94,7 @@ int sql_txn_write(sql_table *t)
 
 static void ended(sql_store *s)
 {
-    s->marks = s->prepared = s->unannounced = s->spared.possible = 0;
+    s->marks = s->prepared = s->unannounced = s->spared.possible = s->dropped = 0;
 }
 
 static sql_store *in_transaction(sqlite3_vtab *v)
@@ -129,7 +129,7 @@ int sql_txn_forget_lost(sql_store *s)
 
 // The state row is usually that of a live table; after a rename that was rolled back it has to be
 // looked for.
-static int write_row(sql_table *t, const uint8_t owner[16], int64_t txid)
+static int write_there(sql_table *t, const uint8_t owner[16], int64_t txid)
 {
     sqlite3 *db = t->db->db;
     int rc = SQLITE_NOTFOUND;
@@ -158,6 +158,25 @@ static int write_row(sql_table *t, const uint8_t owner[16], int64_t txid)
                : sql_fail(t, rc, "the state row cannot be written: %s", sqlite3_errmsg(db));
 }
 
+// query_only, switched on in mid-transaction, is not meant to keep what was written from being
+// committed; a plain table's rows are.
+static int write_row(sql_table *t, const uint8_t owner[16], int64_t txid)
+{
+    sqlite3 *db = t->db->db;
+    int64_t query_only = 0;
+    int rc = sql_query_int(db, "PRAGMA query_only", 0, &query_only);
+    if (rc == SQLITE_OK && query_only) {
+        rc = sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = write_there(t, owner, txid);
+    }
+    if (query_only) {
+        sqlite3_exec(db, "PRAGMA query_only = 1", NULL, NULL, NULL);
+    }
+    return rc;
+}
+
 int sql_txn_sync(sqlite3_vtab *v)
 {
     sql_table *t = (sql_table *)v;
@@ -172,12 +191,19 @@ int sql_txn_sync(sqlite3_vtab *v)
     int64_t txid;
     uint8_t owner[16];
     st_error err = {0};
+    if (s->dropped) {
+        rc = sql_state_find(s->db->db, s->row, NULL, NULL, &txid);
+        if (rc != SQLITE_OK && rc != SQLITE_NOTFOUND) {
+            return sql_fail(t, rc, "the state row cannot be looked for: %s",
+                            sqlite3_errmsg(s->db->db));
+        }
+        s->dropped = rc == SQLITE_NOTFOUND; // not so after a ROLLBACK TO
+        st_dropped(s->conn, s->dropped);
+    }
     if (st_prepare(s->conn, sql_spare(t), &txid, owner, &err) != ST_OK) {
         return sql_fail_st(t, &err);
     }
-    if (txid != 0) {
-        rc = write_row(t, owner, txid);
-    }
+    rc = txid != 0 && !s->dropped ? write_row(t, owner, txid) : SQLITE_OK;
     s->prepared = rc == SQLITE_OK;
     return rc;
 }

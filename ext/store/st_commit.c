@@ -342,11 +342,12 @@ static int encode_ops(st_conn *c, encoder *e, st_error *err)
 static int encode_prepare(st_conn *c, encoder *e, st_error *err)
 {
     st_txn *t = &c->txn;
-    uint8_t p[32];
+    uint8_t p[ST_PREPARE_BYTES];
     size_t frame;
     memcpy(p, t->who.uuid, 16);
     st_put64(p + 16, t->who.dev);
     st_put64(p + 24, t->who.ino);
+    st_put64(p + 32, t->dropped ? ST_PREPARE_DROPPED : 0);
     ST_TRY(st_frame_begin(e->buf, &frame, err));
     ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
     ST_TRY(st_buf_add(e->buf, t->host, strlen(t->host), err));
@@ -515,7 +516,7 @@ static void end_txn(st_conn *c)
     recycle_map(&t->patched);
     vec_text_free(t->text);
     t->text = NULL;
-    t->active = t->held = t->prepared = t->prepared_self = 0;
+    t->active = t->held = t->prepared = t->prepared_self = t->dropped = 0;
     t->version++;
     if (c->frozen && !c->nviews) {
         st_frozen_unref(c->frozen);
@@ -762,14 +763,24 @@ void st_abandon(st_conn *c)
     }
 }
 
-int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
+void st_dropped(st_conn *c, int dropped)
+{
+    if (c->txn.active && c->txn.dropped != dropped) {
+        c->txn.dropped = dropped;
+        c->txn.version++; // what was prepared says otherwise
+    }
+}
+
+int st_settle(st_conn *c, int timeout_ms, const uint8_t uuid[16], int *holds, st_error *err)
 {
     st_store *s = c->store;
     st_log_header h;
     st_doubt d;
     st_identity who = {.dev = 0};
     int rc, found = 0;
+    *holds = 0;
     if (!s->page || c->readonly || c->txn.active) {
+        *holds = c->txn.active && c->txn.held;
         return ST_OK;
     }
     ST_TRY(st_header(s, &h, err));
@@ -787,14 +798,10 @@ int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err)
     if (!found) {
         return ST_OK;
     }
-    ST_TRY(st_writer_lock(s, c, 0, err));
+    ST_TRY(st_writer_lock(s, c, timeout_ms, err));
     rc = st_snapshot_mend(s, c->host, &who, err);
     rc = rc ? rc : st_header(s, &h, err);
-    if (!rc && h.prepared_len) {
-        // A "no" that its commit makes final.
-        h.prepared_len = h.prepared_seq = 0;
-        st_log_store(s->page, &h);
-    }
+    *holds = !rc && h.prepared_len > h.committed_len;
     st_writer_unlock(s, c);
     return rc;
 }

@@ -14,6 +14,9 @@
  * transaction whose id the state row has reached is committed, those behind it never were, and
  * those before it are void.
  *
+ * A transaction in which the table of its row was dropped counts when the row is gone. Readers, who
+ * do not know which host file they look from, leave such a one to the next writer.
+ *
  * With a rollback journal "no" is final for whoever holds the host's write lock: the journal of the
  * dead writer has been played back by then.
  *
@@ -42,7 +45,7 @@ int st_doubt_read(st_store *s, const st_log_header *h, st_doubt *out, st_error *
     memset(out, 0, sizeof *out);
     while ((rc = st_log_next(&lr, &f, err)) > 0 && f.sequence > seq) {
         seq = f.sequence;
-        if (f.type == ST_FRAME_PREPARE && f.n >= 32) {
+        if (f.type == ST_FRAME_PREPARE && f.n >= ST_PREPARE_BYTES) {
             rc = st_grow(&out->p, &out->cap, out->n + 1, sizeof *out->p, err);
             if (rc) {
                 break;
@@ -56,8 +59,9 @@ int st_doubt_read(st_store *s, const st_log_header *h, st_doubt *out, st_error *
             p->who.dev = st_get64(f.payload + 16);
             p->who.ino = st_get64(f.payload + 24);
             p->who.host = NULL;
-            snprintf(p->host, sizeof p->host, "%.*s", (int)(f.n - 32),
-                     (const char *)f.payload + 32);
+            p->dropped = (st_get64(f.payload + 32) & ST_PREPARE_DROPPED) != 0;
+            snprintf(p->host, sizeof p->host, "%.*s", (int)(f.n - ST_PREPARE_BYTES),
+                     (const char *)f.payload + ST_PREPARE_BYTES);
         }
     }
     st_log_reader_end(&lr);
@@ -85,7 +89,7 @@ int st_doubt_reader(st_store *s, const st_log_header *h, const st_host *host,
         int got = host->verdict(host->ctx, d.p[i].who.uuid, &txid, NULL, &e);
         if (got && got != ST_NOTFOUND) {
             rc = st_fail(err, got, "%s", e.text);
-        } else if (!got && txid >= 0 && (uint64_t)txid >= d.p[i].seq) {
+        } else if (!got && !d.p[i].dropped && txid >= 0 && (uint64_t)txid >= d.p[i].seq) {
             *found = d.p[i];
             rc = 1;
         }
@@ -121,7 +125,8 @@ static int decides(const st_store *s, const st_log_header *h, const st_identity 
 }
 
 /* What the state row says about one prepared transaction. In the very host that it names, a row
-** that is not there never came to be, or went with DROP TABLE, which settles what counted. */
+** that is not there never came to be, or went with DROP TABLE, which settles what counted; and
+** where the transaction itself held the DROP, its being gone is the yes. */
 static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
                     const st_identity *who, const st_prepare_frame *p, int *yes, int *firm,
                     st_error *err)
@@ -131,7 +136,8 @@ static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
     int rc = host && host->verdict && decides(s, h, who, p)
                  ? host->verdict(host->ctx, p->who.uuid, &txid, firm, &e)
                  : ST_NOTFOUND;
-    *yes = rc == ST_OK && txid >= 0 && (uint64_t)txid >= p->seq;
+    *yes = p->dropped ? rc == ST_NOTFOUND && who && same_file(who, &p->who)
+                      : rc == ST_OK && txid >= 0 && (uint64_t)txid >= p->seq;
     if (rc == ST_OK || (rc == ST_NOTFOUND && who && same_file(who, &p->who))) {
         return ST_OK;
     }

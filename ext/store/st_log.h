@@ -48,8 +48,8 @@
  *   delete   i64 id
  *   set      i64 id | u16 smalls | smalls x 8.  All small values of the row.
  *   config   name, NUL, value, NUL
- *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | host's
- *            file name to the end
+ *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | u64
+ *            flags: bit 0, the row goes with this transaction | host's file name to the end
  *   commit   empty
  *   abort    u64 sequence of the first frame of the transaction that it voids
  *
@@ -100,6 +100,8 @@ void st_log_store(uint8_t *page, st_log_header *h);
 /* The same slots as plain bytes, for a log that is being made. */
 void st_log_format(uint8_t page[ST_LOG_PAGE], st_log_header *h);
 
+#define ST_PREPARE_BYTES      40 /* of a prepare frame's payload, without the name */
+#define ST_PREPARE_DROPPED    1
 #define ST_FRAME_COMMIT_BYTES 40 /* of a commit frame, aligned */
 
 enum {

@@ -116,6 +116,7 @@ typedef struct st_txn {
 
     st_logged *change; /* the frames of the last st_prepare: ref is the private slot or patch */
     size_t nchange, cap_change;
+    int dropped;               /* its state row goes with it */
     int prepared_self;         /* and the transaction counts without a verdict */
     int prepared;              /* frames and prepare are in the log; the header says so */
     uint64_t prepared_version; /* txn.version they were written at */
@@ -206,6 +207,7 @@ typedef struct st_prepare_frame {
     uint64_t first, seq; /* sequences of its first frame and of the prepare frame, its id */
     uint64_t end;        /* offset behind it */
     uint32_t sum;        /* of the frames up to there */
+    int dropped;         /* the state row was to go with it */
     st_identity who;     /* .host is NULL: */
     char host[256];
 } st_prepare_frame;

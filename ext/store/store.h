@@ -257,9 +257,13 @@ void st_rollback(st_conn *c);
 ** end): what st_prepare has written stays in doubt, and the state row decides at the next look. */
 void st_abandon(st_conn *c);
 
+/* The row that the open transaction goes by was dropped in it, or is there after all: then its
+** being gone from the host is what says that the host has committed. Before st_prepare. */
+void st_dropped(st_conn *c, int dropped);
 /* Writes the verdict on a transaction in doubt whose identity is uuid, before its state row goes
-** away. Does nothing when there is none. */
-int st_settle(st_conn *c, const uint8_t uuid[16], st_error *err);
+** away. *holds: it says no, and only a commit of a transaction of this host makes that final. Does
+** nothing when there is none. */
+int st_settle(st_conn *c, int timeout_ms, const uint8_t uuid[16], int *holds, st_error *err);
 
 /* What keeps writers out until somebody decides: "doubt", its last transaction is between two
 ** phases and this host is not the one that knows; "foreign", another program has changed the file;

@@ -195,7 +195,12 @@ def test_kills_at_every_call(server, prepared, tmp_path, mode, name):
             except Exception as error:
                 raise AssertionError(f"killed {('before', 'in the middle of', 'after')[moment]} call {at} of"
                                      f" {one.calls}: {error}") from error
-    assert happened - {None} == (set() if name in CHANGES_NOTHING else {0, 1})
+    wanted = set() if name in CHANGES_NOTHING else {0, 1}
+    if mode == "memory" and name not in CHANGES_NOTHING:
+        # a host without a file commits by a write to memory, behind the last call of a plain statement
+        assert {0} <= happened - {None} <= wanted
+    else:
+        assert happened - {None} == wanted
 
 
 @pytest.mark.parametrize("name", ["flush", "write-and-compact"])

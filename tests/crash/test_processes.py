@@ -178,7 +178,9 @@ def test_a_host_that_died_between_the_phases(remote, tmp_path):
         before = rows(b)
         a.ask("kill at", call, BEFORE)
         try:
+            a("BEGIN")  # a statement alone needs no verdict
             a("INSERT INTO memory(content) VALUES (?)", f"from a {call}")
+            a("COMMIT")
             break
         except EOFError:
             a.child.wait()

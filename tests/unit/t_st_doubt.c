@@ -192,11 +192,12 @@ static void settling_by_uuid(void **state)
     fix_init(&f);
     prepare_and_die(&f, 1);
     st_conn *c = t_open(&f.copy, &f.h2), *other = t_open(&f.copy, &f.other);
-    t_ok(&err, st_settle(c, f.strange.uuid, &err));
+    int holds;
+    t_ok(&err, st_settle(c, 0, f.strange.uuid, &holds, &err));
     t_assert_ids(other, "1 2");
-    t_ok(&err, st_settle(c, f.mine.uuid, &err));
+    t_ok(&err, st_settle(c, 0, f.mine.uuid, &holds, &err));
     t_assert_ids(other, "1 2 3");
-    t_ok(&err, st_settle(c, f.mine.uuid, &err));
+    t_ok(&err, st_settle(c, 0, f.mine.uuid, &holds, &err));
     add(other, &f.other, 4);
     st_close(c);
     st_close(other);

@@ -1,0 +1,133 @@
+"""test_drop.py - DROP TABLE in a transaction that has written rows: kept on COMMIT, gone on ROLLBACK
+
+SPDX-License-Identifier: MIT
+"""
+import sqlite3
+
+import pytest
+
+CREATE = "CREATE VIRTUAL TABLE {} USING h5mem('m.h5', dim=2)"
+
+
+@pytest.fixture(params=["wal", "delete"])
+def con(connect, in_tmp, request):
+    con = connect("host.db")
+    con.execute(f"PRAGMA journal_mode = {request.param}")
+    con.execute(CREATE.format("memory"))
+    con.execute("INSERT INTO memory(content) VALUES ('old')")
+    return con
+
+
+def stored(connect):
+    """What is in the store, through a table of another host."""
+    other = connect(":memory:")
+    other.execute(CREATE.format("look"))
+    got = [r[0] for r in other.execute("SELECT content FROM look ORDER BY id")]
+    assert other.execute("SELECT h5mem_verify('look')").fetchone()[0] == "ok"
+    other.execute("INSERT INTO look(content) VALUES ('probe')")  # nothing holds the lock, nothing is in doubt
+    other.execute("DELETE FROM look WHERE content = 'probe'")
+    other.close()
+    return got
+
+
+def dropped(con):
+    return con.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'memory%'").fetchone()[0] == 0
+
+
+def test_committed(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    con.execute("DROP TABLE memory")
+    assert con.execute("SELECT name FROM h5mem_dropped").fetchall() == [("memory",)]
+    con.execute("COMMIT")
+    assert dropped(con) and stored(connect) == ["old", "new"]
+    assert con.execute("SELECT name FROM h5mem_dropped").fetchall() == []
+
+
+def test_rolled_back(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    con.execute("DROP TABLE memory")
+    con.execute("ROLLBACK")
+    assert not dropped(con) and stored(connect) == ["old"]
+    con.execute("INSERT INTO memory(content) VALUES ('later')")
+    assert stored(connect) == ["old", "later"]
+
+
+def test_the_drop_alone_rolled_back(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    con.execute("SAVEPOINT a")
+    con.execute("UPDATE memory SET content = 'changed' WHERE content = 'new'")
+    con.execute("DROP TABLE memory")
+    con.execute("ROLLBACK TO a")
+    assert [r[0] for r in con.execute("SELECT content FROM memory ORDER BY id")] == ["old", "new"]
+    con.execute("INSERT INTO memory(content) VALUES ('newer')")
+    con.execute("COMMIT")
+    assert not dropped(con) and stored(connect) == ["old", "new", "newer"]
+    con.execute("INSERT INTO memory(content) VALUES ('later')")
+    assert stored(connect) == ["old", "new", "newer", "later"]
+
+
+def test_two_tables_on_the_store(con, connect):
+    con.execute(CREATE.format("second"))
+    for first, other in (("memory", "second"), ("second", "memory")):
+        con.execute("BEGIN")
+        con.execute(f"INSERT INTO {first}(content) VALUES ('by {first}')")
+        con.execute(f"INSERT INTO {other}(content) VALUES ('by {other}')")
+        con.execute("DROP TABLE memory")
+        con.execute("COMMIT")
+        assert dropped(con)
+        con.execute(CREATE.format("memory"))
+    con.execute("INSERT INTO second(content) VALUES ('last')")
+    assert stored(connect) == ["old", "by memory", "by second", "by second", "by memory", "last"]
+
+
+def test_dropped_and_made_again(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('one')")
+    con.execute("DROP TABLE memory")
+    con.execute(CREATE.format("memory"))
+    con.execute("INSERT INTO memory(content) VALUES ('two')")
+    con.execute("COMMIT")
+    assert stored(connect) == ["old", "one", "two"]
+    con.execute("INSERT INTO memory(content) VALUES ('three')")
+    assert stored(connect) == ["old", "one", "two", "three"]
+
+
+def test_a_close_in_the_middle(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    con.execute("DROP TABLE memory")
+    con.close()
+    assert stored(connect) == ["old"]
+    con = connect("host.db")
+    assert [r[0] for r in con.execute("SELECT content FROM memory")] == ["old"]
+
+
+def test_made_and_written_and_dropped_is_refused(connect, in_tmp):
+    con = connect("host.db")
+    con.execute("BEGIN")
+    con.execute(CREATE.format("memory"))
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        con.execute("DROP TABLE memory")
+    con.execute("COMMIT")
+    assert stored(connect) == ["new"]
+
+
+def test_nothing_writes_to_the_list(con):
+    for sql in ("INSERT INTO h5mem_dropped(name) VALUES ('x')", "UPDATE h5mem_dropped SET name = 'x'"):
+        try:
+            con.execute(sql)
+        except sqlite3.OperationalError as e:
+            assert "h5mem_dropped cannot be written" in str(e)
+
+
+def test_query_only_in_the_middle(con, connect):
+    con.execute("BEGIN")
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    con.execute("PRAGMA query_only = 1")
+    con.execute("COMMIT")
+    assert con.execute("PRAGMA query_only").fetchone()[0] == 1
+    assert stored(connect) == ["old", "new"]

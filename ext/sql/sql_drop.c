@@ -1,9 +1,9 @@
 /*
  * sql_drop.c - DROP TABLE in a transaction that has written rows, or that has to decide about some.
  *
- * SQLite forgets a table once xDestroy has returned: no xSync, xCommit or xRollback comes for it any
- * more. The rows that it wrote in the transaction, and the store's lock, would hang in the air. So
- * the table stays in memory until the transaction ends, and the eponymous table h5mem_dropped takes
+ * SQLite forgets a table once xDestroy has returned: no xSync, xCommit or xRollback comes for it
+ * any more. The rows that it wrote in the transaction, and the store's lock, would hang in the air.
+ * So the table stays in memory until the transaction ends, and the eponymous table h5mem_dropped takes
  * its part: a DELETE from it, run within xDestroy, makes SQLite count it among the tables of the
  * transaction, and its methods call those of the tables that were dropped.
  *

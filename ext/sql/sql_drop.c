@@ -3,9 +3,9 @@
  *
  * SQLite forgets a table once xDestroy has returned: no xSync, xCommit or xRollback comes for it
  * any more. The rows that it wrote in the transaction, and the store's lock, would hang in the air.
- * So the table stays in memory until the transaction ends, and the eponymous table h5mem_dropped takes
- * its part: a DELETE from it, run within xDestroy, makes SQLite count it among the tables of the
- * transaction, and its methods call those of the tables that were dropped.
+ * So the table stays in memory until the transaction ends, and the eponymous table h5mem_dropped
+ * takes its part: a DELETE from it, run within xDestroy, makes SQLite count it among the tables of
+ * the transaction, and its methods call those of the tables that were dropped.
  *
  * The state row goes with the table, so the prepare frame says that a row that is gone is the "yes"
  * of this transaction (st_dropped). A ROLLBACK TO that undoes the DROP brings the row back; then

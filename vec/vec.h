@@ -304,6 +304,10 @@ typedef struct vec_ivf_info {
 } vec_ivf_info;
 void vec_ivf_get_info(const vec_ivf *ix, vec_ivf_info *out);
 
+/* Places of rows, in lists' order, and the row at one; UINT32_MAX: an empty place. */
+uint64_t vec_ivf_places(const vec_ivf *ix);
+uint32_t vec_ivf_row(const vec_ivf *ix, uint64_t place);
+
 /* The list of a vector that comes later. */
 int vec_ivf_assign(const vec_ivf *ix, const float *x, float norm, uint32_t *list);
 /* The same image for a store that drops its dead rows: each live row gets the number of live rows

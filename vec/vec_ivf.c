@@ -273,6 +273,16 @@ void vec_ivf_get_info(const vec_ivf *ix, vec_ivf_info *out)
                           .looked = (double)ix->tune.looked};
 }
 
+uint64_t vec_ivf_places(const vec_ivf *ix)
+{
+    return (uint64_t)ix->nblock * VEC_PQ_BLOCK;
+}
+
+uint32_t vec_ivf_row(const vec_ivf *ix, uint64_t place)
+{
+    return vec_get32(ix->bytes + ix->at.rows + 4 * (size_t)place);
+}
+
 float vec_ivf_space(const vec_ivf *ix, const float *x, float norm, float *y)
 {
     float by = ix->metric == VEC_COSINE ? norm : ix->scale;

@@ -415,7 +415,7 @@ static int scan_block(vec_probe *p, uint32_t block)
         uint32_t row = vec_get32(rows + 4 * i);
 
         p->row[p->nslot + i] = row;
-        if (take(p, row)) {
+        if (row < ix->nrow && take(p, row)) {
             mask |= (uint32_t)1 << i;
             picked[n++] = row;
         }
@@ -477,7 +477,7 @@ static int scan_tail(vec_probe *p, const vec_tail *t, uint32_t list)
 
         if (pair.list != list)
             break;
-        if (take(p, pair.row))
+        if (pair.row <= t->last && take(p, pair.row))
             rows[n++] = pair.row;
         if (n == GROUP_ROWS) {
             rc = scan_rows(p, rows, n);

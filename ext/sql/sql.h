@@ -230,6 +230,9 @@ enum {
     SQL_HID_VECTOR_WEIGHT,
     SQL_HID_TEXT_WEIGHT,
     SQL_HID_RRF_K,
+    SQL_HID_RECALL,
+    SQL_HID_NPROBE,
+    SQL_HID_EXACT,
     SQL_HID_CONTEXT,
     SQL_HID_RECENCY,
     SQL_HID_IMPORTANCE_WEIGHT,
@@ -479,7 +482,8 @@ int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n);
 void sql_verify_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_verify.c */
 int sql_verify_command(sql_table *t);                                     /* faults are an error */
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
-void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);   /* sql_stats.c */
+void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_stats.c */
+void sql_optimize_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);  /* sql_import.c */
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
 int sql_rows_register(sqlite3 *db); /* sql_rows.c: h5mem_time, h5mem_expand */

@@ -218,6 +218,7 @@ static const function_row functions[] = {
     {"h5mem_distance", 3, PURE, sql_distance_fn},
     {"h5mem_has_tag", 2, PURE, sql_has_tag_fn},
     {"h5mem_flush", 1, DIRECT, flush_fn},
+    {"h5mem_optimize", 1, DIRECT, sql_optimize_fn},
     {"h5mem_compact", 1, DIRECT, compact_fn},
     {"h5mem_backup", 2, DIRECT, backup_fn},
     {"h5mem_stats", 1, READS, sql_stats_fn},

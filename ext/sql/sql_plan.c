@@ -6,7 +6,9 @@
  * xFilter:
  *
  *     knn:flat filter:time,session text:bm25 order:score limit~v,t,3ge,4eq,L
- *     knn:flat   a vector part             text:bm25  a text part
+ *     knn:flat   a vector part, exact (knn:ivf, knn:ivfpq, knn:rairs: through lists where they pay;
+ *                knn:auto: the store has not been read yet)
+ *     text:bm25  a text part
  *     id         one row by its id         scan       none of these
  *     filter:    columns compared inside (timestamp reads time)
  *     order:     what the rows are sorted by; "desc" for the direction that is not the usual one
@@ -386,6 +388,17 @@ static void plan_search(plan *p, const char **order, int *desc)
     set_cost(p);
 }
 
+// What vectors are searched with. The store is not opened to find out.
+static const char *vector_part(const plan *p)
+{
+    const char *index = p->t->store->conn ? st_conn_index(p->t->store->conn) : NULL;
+    return !index                                                               ? "knn:auto"
+           : p->setting[SQL_HID_EXACT] || p->text || strcmp(index, "flat") == 0 ? "knn:flat"
+           : strcmp(index, "ivf") == 0                                          ? "knn:ivf"
+           : strcmp(index, "ivfpq") == 0                                        ? "knn:ivfpq"
+                                                                                : "knn:rairs";
+}
+
 static int describe(plan *p, const char *order, int desc)
 {
     int rc = sqlite3_str_errcode(p->filters) | sqlite3_str_errcode(p->codes);
@@ -395,7 +408,7 @@ static int describe(plan *p, const char *order, int desc)
         sqlite3_str_appendall(s, "id");
     } else {
         sqlite3_str_appendf(s, "%s%s%s",
-                            p->vector ? "knn:flat"
+                            p->vector ? vector_part(p)
                             : p->text ? "text:bm25"
                                       : "scan",
                             filters ? filters : "", p->vector && p->text ? " text:bm25" : "");

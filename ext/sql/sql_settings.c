@@ -17,7 +17,7 @@
 #include "sql.h"
 #include "sql_value.h"
 
-enum { KIND_REAL, KIND_FLAG, KIND_FUSION };
+enum { KIND_REAL, KIND_WHOLE, KIND_FLAG, KIND_FUSION };
 
 typedef struct setting {
     int hid, kind;
@@ -32,6 +32,9 @@ static const setting settings[] = {
     {SQL_HID_VECTOR_WEIGHT, KIND_REAL, AT(vector_weight), INFINITY},
     {SQL_HID_TEXT_WEIGHT, KIND_REAL, AT(text_weight), INFINITY},
     {SQL_HID_RRF_K, KIND_REAL, AT(rrf_k), INFINITY},
+    {SQL_HID_RECALL, KIND_REAL, AT(recall), 1},
+    {SQL_HID_NPROBE, KIND_WHOLE, AT(nprobe), 0},
+    {SQL_HID_EXACT, KIND_FLAG, AT(exact), 1},
     {SQL_HID_CONTEXT, KIND_REAL, AT(context), ST_CONTEXT_MAX},
     {SQL_HID_RECENCY, KIND_REAL, AT(recency), 1},
     {SQL_HID_IMPORTANCE_WEIGHT, KIND_REAL, AT(importance_weight), 1},
@@ -82,6 +85,9 @@ static int real(sql_table *t, int hid, double max, sqlite3_value *v, double *out
         return sql_fail(t, SQLITE_ERROR, "%s is %s; it cannot be negative", sql_hidden_names[hid],
                         sql_show(v, show));
     }
+    if (hid == SQL_HID_RECALL && *out < 0.5) {
+        return sql_fail(t, SQLITE_ERROR, "recall is %s; it is at least 0.5", sql_show(v, show));
+    }
     if (*out > max) {
         return sql_fail(t, SQLITE_ERROR, "%s is %s; it is at most %g", sql_hidden_names[hid],
                         sql_show(v, show), max);
@@ -116,6 +122,9 @@ int sql_setting_bind(sql_table *t, int hid, sqlite3_value *v, st_query *q)
         q->has_as_of = 1;
         return real(t, hid, INFINITY, v, &q->as_of);
     }
+    if (s->kind == KIND_WHOLE) {
+        return whole(t, hid, v, (int64_t *)(void *)((char *)q + s->at));
+    }
     if (s->kind == KIND_FUSION) {
         return fusion(t, v, &q->fusion);
     }
@@ -133,8 +142,8 @@ void sql_setting_result(sqlite3_context *ctx, sql_table *t, int hid)
     double x;
     st_error err = {0};
     const char *name = sql_hidden_names[hid];
-    if (!find(hid)) {
-        return; // k, as_of: none
+    if (!find(hid) || hid == SQL_HID_NPROBE || hid == SQL_HID_EXACT) {
+        return; // no option: none
     }
     if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) != ST_OK) {
         sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);

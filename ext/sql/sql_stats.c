@@ -42,6 +42,25 @@ static const char *behind(const st_stats *st, const uint8_t uuid[16], int64_t ho
                                                                                       : NULL;
 }
 
+static void add_index(sqlite3_str *s, const st_stats *st)
+{
+    sqlite3_str_appendf(s, ",\"index\":\"%s\"", st->index);
+    add(s, "index_bytes", st->index_bytes);
+    if (st->index_fault[0]) {
+        add_text(s, "index_fault", st->index_fault);
+    }
+    if (st->lists) {
+        add(s, "index_lists", st->lists);
+        add(s, "index_listed", st->listed);
+        add(s, "index_tailed", st->tailed);
+        sqlite3_str_appendf(s, ",\"index_stale\":%s", st->index_stale ? "true" : "false");
+        add(s, "index_probes", st->probes);
+        add(s, "index_queries", st->index_queries);
+        sqlite3_str_appendf(s, ",\"index_recall\":%!.4f,\"index_looked\":%!.4f", st->index_recall,
+                            st->index_looked);
+    }
+}
+
 static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host)
 {
     sqlite3_str *s = sqlite3_str_new(NULL);
@@ -69,7 +88,8 @@ static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host
     add(s, "flushes", st->flushes);
     add(s, "last_flush_bytes", st->last_flush_bytes);
     add(s, "syncs", st->syncs);
-    sqlite3_str_appendf(s, ",\"index\":\"flat\",\"in_doubt\":%s", st->in_doubt ? "true" : "false");
+    add_index(s, st);
+    sqlite3_str_appendf(s, ",\"in_doubt\":%s", st->in_doubt ? "true" : "false");
     const char *late = behind(st, uuid, host);
     sqlite3_str_appendf(s, ",\"host_transaction\":%lld", (long long)host);
     if (late) {
@@ -105,6 +125,39 @@ void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         host = -1;
     }
     char *json = stats_json(&st, t->uuid, host);
+    if (json) {
+        sqlite3_result_text(ctx, json, -1, sqlite3_free);
+    } else {
+        sqlite3_result_error_nomem(ctx);
+    }
+}
+
+void sql_optimize_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    st_stats st;
+    st_error err = {0};
+    uint64_t rows = 0;
+    (void)argc;
+    sql_table *t = sql_fn_table(ctx, argv[0]);
+    if (!t) {
+        return;
+    }
+    int rc = sql_maintain(t, 0, st_optimize, &rows);
+    if (rc != SQLITE_OK) {
+        sql_fail_fn_table(ctx, t, rc);
+        return;
+    }
+    memset(&st, 0, sizeof st);
+    if (st_conn_stats(t->store->conn, &st, &err) != ST_OK) {
+        sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);
+        return;
+    }
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(s, "{\"flushed\":%llu", (unsigned long long)rows);
+    add(s, "text_runs", st.text_runs);
+    add_index(s, &st);
+    sqlite3_str_appendchar(s, 1, '}');
+    char *json = sqlite3_str_finish(s);
     if (json) {
         sqlite3_result_text(ctx, json, -1, sqlite3_free);
     } else {

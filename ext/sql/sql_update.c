@@ -347,13 +347,17 @@ static int command(work *w)
     if (sqlite3_stricmp(verb, "flush") == 0) {
         return sql_maintain(t, 1, st_flush, &n);
     }
+    if (sqlite3_stricmp(verb, "optimize") == 0) {
+        return sql_maintain(t, 1, st_optimize, &n);
+    }
     if (sqlite3_stricmp(verb, "compact") == 0) {
         return sql_maintain(t, 1, st_compact, &n);
     }
     if (sqlite3_stricmp(verb, "verify") == 0) {
         return sql_verify_command(t);
     }
-    return sql_fail(t, SQLITE_ERROR, "unknown command %s; known are 'flush', 'compact', 'verify'",
+    return sql_fail(t, SQLITE_ERROR,
+                    "unknown command %s; known are 'flush', 'optimize', 'compact', 'verify'",
                     sql_show(v, show));
 }
 

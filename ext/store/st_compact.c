@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "st_colwrite.h"
+#include "st_lists.h"
 #include "st_root.h"
 #include "st_store.h"
 
@@ -39,6 +40,9 @@ typedef struct compactor {
     st_root_idrun idrun;
     st_root_run run;
     size_t nrun;
+    uint64_t lists;
+    st_root_run tail;
+    size_t ntail;
     char *tmp;
 } compactor;
 
@@ -190,6 +194,122 @@ static int write_words(compactor *k, st_error *err)
     return rc;
 }
 
+/* ---------------------------------------------------------------------------------------- lists */
+
+typedef struct source {
+    compactor *k;
+    st_error *err;
+} source;
+
+static const float *fetch(void *ctx, uint64_t row, float *norm)
+{
+    static const float none[1];
+    source *s = ctx;
+    const float *v = NULL;
+    if (st_read_vector(&s->k->r, s->k->row[row], &v, norm, s->err)) {
+        return NULL;
+    }
+    return v ? v : none; // a row without vector has a norm of NaN
+}
+
+static int train_lists(compactor *k, int kind, st_error *err)
+{
+    st_error e = {0, ""};
+    source s = {k, &e};
+    uint8_t *bytes = NULL;
+    size_t n = 0;
+    vec_ivf_args a = {.kind = kind,
+                      .metric = k->im->schema->metric,
+                      .dim = (size_t)k->im->schema->dim,
+                      .nrow = k->nlive,
+                      .fetch = fetch,
+                      .ctx = &s};
+    int rc = vec_ivf_build(&a, &bytes, &n);
+    if (rc) {
+        return e.code ? st_fail(err, e.code, "%s", e.text)
+                      : st_from_vec(err, rc, "training the vector index");
+    }
+    rc = n ? st_root_blob(k->w, bytes, n, 1, &k->lists, err) : ST_OK;
+    vec_free(bytes);
+    return rc;
+}
+
+/* The new position of an old one that is live; UINT64_MAX: it is not. */
+static uint64_t new_row(const compactor *k, uint64_t row)
+{
+    uint64_t lo = 0, hi = k->nlive;
+    while (lo < hi) {
+        uint64_t mid = lo + (hi - lo) / 2;
+        if (k->row[mid] < row) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo < k->nlive && k->row[lo] == row ? lo : UINT64_MAX;
+}
+
+static int move_tails(compactor *k, const st_lists *l, st_error *err)
+{
+    vec_pair *pairs = h5_alloc_array((size_t)l->tail_rows + 1, sizeof *pairs);
+    uint8_t *bytes = NULL;
+    size_t n = 0, size = 0;
+    int rc;
+    if (!pairs) {
+        return st_nomem(err);
+    }
+    for (size_t t = 0; t < l->ntail; t++) {
+        for (uint64_t i = 0; i < vec_tail_count(l->open[t]); i++) {
+            vec_pair p = vec_tail_pair(l->open[t], i);
+            uint64_t row = new_row(k, p.row);
+            if (row != UINT64_MAX) {
+                pairs[n++] = (vec_pair){p.list, (uint32_t)row};
+            }
+        }
+    }
+    rc = n ? st_from_vec(err, vec_tail_image(pairs, n, &bytes, &size), "the vector index") : ST_OK;
+    if (!rc && n) {
+        k->ntail = 1;
+        rc = st_root_blob(k->w, bytes, size, 1, &k->tail.header, err);
+    }
+    vec_free(bytes);
+    h5_free(pairs);
+    return rc;
+}
+
+static int move_lists(compactor *k, const st_lists *l, st_error *err)
+{
+    uint8_t *bytes = NULL;
+    size_t n = 0;
+    int rc = st_from_vec(err, vec_ivf_renumber(l->ivf, k->live, &bytes, &n), "the vector index");
+    rc = rc ? rc : st_root_blob(k->w, bytes, n, 1, &k->lists, err);
+    vec_free(bytes);
+    return rc ? rc : move_tails(k, l, err);
+}
+
+/* Lists that serve move with their rows; what is damaged, or has too many rows beside it or behind
+ * it, is trained anew. */
+static int write_lists(compactor *k, st_error *err)
+{
+    const st_lists *l;
+    uint64_t vectors;
+    int kind;
+    if (k->im->options.index == ST_INDEX_FLAT) {
+        return ST_OK;
+    }
+    ST_TRY(st_image_lists(k->im, &l, err));
+    ST_TRY(st_lists_vectors(&k->r, k->live, &vectors, err));
+    kind = st_lists_kind(k->im->options.index, vectors);
+    if (!kind) {
+        return ST_OK;
+    }
+    if (st_lists_stale(l, l->tail_rows, kind) || vectors < l->info.vectors / 2 ||
+        vec_ivf_check(l->ivf) != VEC_OK) {
+        return train_lists(k, kind, err);
+    }
+    return move_lists(k, l, err);
+}
+
 /* ----------------------------------------------------------------------------------------- file */
 
 static int list_rows(compactor *k, st_error *err)
@@ -223,7 +343,10 @@ static int write_root(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
                  .idrun = &k->idrun,
                  .nidrun = k->nlive ? 1 : 0,
                  .run = &k->run,
-                 .nrun = k->nrun};
+                 .nrun = k->nrun,
+                 .lists = k->lists,
+                 .tail = &k->tail,
+                 .ntail = k->ntail};
     ST_TRY(st_root_write(&r, k->w, &at, err));
     if (h5_writer_flush(k->w, &h) != H5_OK) {
         return st_from_h5(err, &h, "writing the new file");
@@ -253,6 +376,7 @@ static int write_file(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
     ST_TRY(write_columns(k, err));
     ST_TRY(write_ids(k, err));
     ST_TRY(write_words(k, err));
+    ST_TRY(write_lists(k, err));
     return write_root(k, sb, err);
 }
 

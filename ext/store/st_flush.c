@@ -54,6 +54,7 @@ static void fold_free(st_fold *f)
     h5_free(f->dead);
     h5_free(f->idrun);
     h5_free(f->run);
+    h5_free(f->tail);
     st_reader_close(&f->reader);
 }
 
@@ -74,7 +75,10 @@ static int write_root(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *e
                  .idrun = f->idrun,
                  .nidrun = f->nidrun,
                  .run = f->run,
-                 .nrun = f->nrun};
+                 .nrun = f->nrun,
+                 .lists = f->lists,
+                 .tail = f->tail,
+                 .ntail = f->ntail};
     return st_root_write(&r, f->w, root, err);
 }
 
@@ -96,6 +100,7 @@ static int write_all(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *er
     ST_TRY(st_fold_columns(f, err));
     ST_TRY(st_fold_ids(f, err));
     ST_TRY(st_fold_text(f, err));
+    ST_TRY(st_fold_lists(f, err));
     ST_TRY(write_root(f, last_seq, root, err));
     return h5_writer_flush(f->w, &h) == H5_OK ? ST_OK : st_from_h5(err, &h, "writing the file");
 }
@@ -150,9 +155,9 @@ static int nothing_to_do(const st_gen *g, const st_log_header *h)
            h->committed_len == ST_LOG_START;
 }
 
-int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
+static int fold_locked(st_store *s, int optimize, uint64_t *rows, st_error *err)
 {
-    st_fold f = {.store = s};
+    st_fold f = {.store = s, .optimize = optimize};
     st_log_header h;
     uint8_t sb[H5_SUPERBLOCK_BYTES];
     uint64_t root = 0, eof;
@@ -162,7 +167,7 @@ int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
     err = err ? err : &local;
     ST_TRY(st_header(s, &h, err));
     ST_TRY(st_snapshot_latest(s, &f.gen, err));
-    if (nothing_to_do(f.gen, &h)) {
+    if (!optimize && nothing_to_do(f.gen, &h)) {
         st_gen_unref(f.gen);
         return ST_OK;
     }
@@ -186,7 +191,12 @@ int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
     return rc;
 }
 
-int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
+int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
+{
+    return fold_locked(s, 0, rows, err);
+}
+
+static int fold(st_conn *c, int timeout_ms, int optimize, uint64_t *rows, st_error *err)
 {
     st_store *s = c->store;
     int rc;
@@ -207,7 +217,17 @@ int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
     // Without the host: whether its write lock is held is not known here, so nothing in doubt can
     // be decided.
     rc = st_snapshot_mend(s, NULL, NULL, err);
-    rc = rc ? rc : st_flush_locked(s, rows, err);
+    rc = rc ? rc : fold_locked(s, optimize, rows, err);
     st_writer_unlock(s, c);
     return rc;
+}
+
+int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
+{
+    return fold(c, timeout_ms, 0, rows, err);
+}
+
+int st_optimize(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
+{
+    return fold(c, timeout_ms, 1, rows, err);
 }

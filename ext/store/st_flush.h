@@ -39,6 +39,10 @@ typedef struct st_fold {
     size_t nidrun;
     st_root_run *run;
     size_t nrun;
+    int optimize;   /* 1: indexes are made anew, whatever they cost */
+    uint64_t lists; /* as in st_root */
+    st_root_run *tail;
+    size_t ntail;
 } st_fold;
 
 /* What the overlay amounts to: rows to append, values to change, rows that end. */
@@ -48,5 +52,12 @@ int st_fold_columns(st_fold *f, st_error *err);
 /* st_foldindex.c: the runs of the id and text index. */
 int st_fold_ids(st_fold *f, st_error *err);
 int st_fold_text(st_fold *f, st_error *err);
+/* Live rows after this flush; the caller frees. */
+int st_fold_live(st_fold *f, uint64_t **out, st_error *err);
+/* How many of the last runs to merge: those no larger in class than the last, when they are eight
+** and stay below the limit; else 0. */
+size_t st_merge_count(const uint64_t *size, size_t n, uint64_t bytes_each);
+/* st_foldlists.c: the index of lists. */
+int st_fold_lists(st_fold *f, st_error *err);
 
 #endif

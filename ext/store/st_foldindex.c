@@ -24,9 +24,7 @@ static int size_class(uint64_t n)
     return c;
 }
 
-/* How many of the last runs to merge: those no larger in class than the last, when they are eight
-** and stay below the limit; else 0. */
-static size_t merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
+size_t st_merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
 {
     uint64_t total = 0;
     size_t k = 0;
@@ -120,7 +118,7 @@ static int merge_idruns(st_fold *f, st_error *err)
         for (size_t i = 0; i < f->nidrun; i++) {
             size[i] = f->idrun[i].count;
         }
-        k = merge_count(size, f->nidrun, 4);
+        k = f->optimize ? f->nidrun * (f->nidrun > 1) : st_merge_count(size, f->nidrun, 4);
         h5_free(size);
         if (!k) {
             return ST_OK;
@@ -148,6 +146,8 @@ int st_fold_ids(st_fold *f, st_error *err)
     f->nidrun = im->nidrun;
     if (f->nrow) {
         ST_TRY(add_idrun(f, err));
+    }
+    if (f->nrow || f->optimize) {
         ST_TRY(merge_idruns(f, err));
     }
     return f->nidrun <= ST_RUNS_MAX
@@ -188,8 +188,7 @@ static int new_run(st_fold *f, text_run *r, int *any, st_error *err)
     return ST_OK;
 }
 
-/* Live rows after this flush. */
-static int live_after(st_fold *f, uint64_t **out, st_error *err)
+int st_fold_live(st_fold *f, uint64_t **out, st_error *err)
 {
     const uint64_t *live;
     uint64_t n, nrow = f->gen->image->nrow + f->nrow;
@@ -243,11 +242,11 @@ static int merge_runs(st_fold *f, text_run *runs, size_t *n, st_error *err)
         for (size_t i = 0; i < *n; i++) {
             size[i] = runs[i].size;
         }
-        k = merge_count(size, *n, 1);
+        k = f->optimize ? *n * (*n > 1) : st_merge_count(size, *n, 1);
         if (!k) {
             break;
         }
-        rc = live ? ST_OK : live_after(f, &live, err);
+        rc = live ? ST_OK : st_fold_live(f, &live, err);
         rc = rc ? rc : merge_some(&runs[*n - k], k, live, err);
         if (!rc) {
             *n -= k - 1;
@@ -290,7 +289,7 @@ int st_fold_text(st_fold *f, st_error *err)
     }
     rc = new_run(f, &runs[n], &any, err);
     n += rc == ST_OK && any;
-    rc = rc || !any ? rc : merge_runs(f, runs, &n, err);
+    rc = rc || !(any || f->optimize) ? rc : merge_runs(f, runs, &n, err);
     rc = rc ? rc : write_runs(f, runs, n, err);
     for (size_t i = 0; i < n; i++) {
         if (runs[i].fresh) {

@@ -6,6 +6,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "st_lists.h"
 #include "st_turns.h"
 
 #include <stdio.h>
@@ -93,6 +94,20 @@ static int find_object(h5_file *f, const char *path, h5_object **o, st_error *er
                                      : st_from_h5(err, &h, path);
     }
     return ST_OK;
+}
+
+int st_image_group(st_image *im, const char *path, h5_file **f, h5_object **group, st_error *err)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    int rc;
+    *group = NULL;
+    h5_superblock_pack(im->root, im->eof, sb);
+    rc = open_at(im->file->io, sb, f, err);
+    if (rc) {
+        *f = NULL;
+        return rc;
+    }
+    return find_object(*f, path, group, err);
 }
 
 static int schema_from_meta(const h5_object *meta, st_schema **out, st_error *err)
@@ -364,8 +379,8 @@ static int open_columns(st_image *im, h5_file *f, st_error *err)
 /* -------------------------------------------------------------------------------------- id runs */
 
 /* A contiguous dataset's bytes in the mapping. */
-static int mapped_dataset(st_image *im, h5_file *f, uint64_t addr, char kind, uint32_t size,
-                          const uint8_t **p, uint64_t *bytes, st_error *err)
+int st_image_dataset(st_image *im, h5_file *f, uint64_t addr, char kind, uint32_t size,
+                     const uint8_t **p, uint64_t *bytes, st_error *err)
 {
     h5_object *o = NULL;
     h5_error h = {0};
@@ -400,7 +415,7 @@ static int open_perm(st_image *im, h5_file *f, const h5_object *group, st_idrun 
         return st_fail(err, ST_CORRUPT, "/index/id/%s is missing", name);
     }
     r->perm_header = link->addr;
-    ST_TRY(mapped_dataset(im, f, link->addr, 'u', 4, &r->perm, &bytes, err));
+    ST_TRY(st_image_dataset(im, f, link->addr, 'u', 4, &r->perm, &bytes, err));
     return bytes == r->count * 4
                ? ST_OK
                : st_fail(err, ST_CORRUPT, "/index/id/%s: another length than its run", name);
@@ -447,7 +462,7 @@ static int open_idruns(st_image *im, h5_file *f, st_error *err)
     }
     runs = h5_object_link(group, "runs");
     if (runs) {
-        rc = mapped_dataset(im, f, runs->addr, 'i', 8, &p, &n, err);
+        rc = st_image_dataset(im, f, runs->addr, 'i', 8, &p, &n, err);
         rc = rc ? rc : parse_idruns(im, f, group, p, n, err);
     } else if (im->nrow) {
         im->idrun = h5_calloc(1, sizeof *im->idrun);
@@ -466,7 +481,7 @@ static int open_idruns(st_image *im, h5_file *f, st_error *err)
 
 static int open_run(st_image *im, h5_file *f, const h5_link *link, st_textrun *r, st_error *err)
 {
-    ST_TRY(mapped_dataset(im, f, link->addr, 'u', 1, &r->bytes, &r->size, err));
+    ST_TRY(st_image_dataset(im, f, link->addr, 'u', 1, &r->bytes, &r->size, err));
     r->header = link->addr;
     ST_TRY(st_from_vec(err, vec_run_open(r->bytes, (size_t)r->size, &r->run), link->name));
     r->first = vec_run_first(r->run);
@@ -553,7 +568,7 @@ static int open_sum(st_image *im, h5_file *f, const h5_object *group, int c, st_
     if (!link) {
         return st_fail(err, ST_CORRUPT, "/index/checksums/%s is missing", name);
     }
-    ST_TRY(mapped_dataset(im, f, link->addr, 'u', 4, &col->sum, &bytes, err));
+    ST_TRY(st_image_dataset(im, f, link->addr, 'u', 4, &col->sum, &bytes, err));
     col->sum_header = link->addr;
     return bytes == col->nchunk * 4
                ? ST_OK
@@ -674,6 +689,7 @@ void st_image_unref(st_image *im)
         vec_run_close(im->run[i].run);
     }
     h5_free(im->run);
+    st_lists_free(im->lists);
     for (int c = 0; im->col && c < im->schema->nphys; c++) {
         h5_free(im->col[c].chunk);
         h5_free(im->col[c].fill);

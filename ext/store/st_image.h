@@ -8,7 +8,7 @@
  * FILE      attributes of / : format "h5mem", format_version 3
  *           /meta: attributes (st_root.c lists them)
  *           /memory: columns
- *           /index/vector/plane: records of vec_plane_encode
+ *           /index/vector/plane: records of vec_plane_encode; lists and t..., st_lists.h
  *           /index/text: a uint8 dataset a run (image of vec_run), named r and its first row in 12
  *           digits
  *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first
@@ -72,6 +72,7 @@ typedef struct st_textrun {
 } st_textrun;
 
 typedef struct st_cached st_cached;
+typedef struct st_lists st_lists;
 
 typedef struct st_image {
     int refs;
@@ -97,6 +98,7 @@ typedef struct st_image {
     st_textrun *run;
     size_t nrun;
     int runs_open;
+    st_lists *lists; /* opened at first use */
     st_map cache_map;
     st_cached *newest, *oldest;
     size_t cache_bytes;
@@ -127,6 +129,11 @@ int st_image_sums(st_image *im, st_error *err);
  * (which is stored raw) over the rows that count; 0 for a chunk that is not stored. bytes: as
  * stored. */
 uint32_t st_chunk_crc(const st_colimg *c, size_t elem, uint64_t chunk, const uint8_t *bytes);
+/* A group of the image's root; the caller closes both. */
+int st_image_group(st_image *im, const char *path, h5_file **f, h5_object **group, st_error *err);
+/* The bytes of a plain dataset of 'u'nsigned or other numbers, in the mapping. */
+int st_image_dataset(st_image *im, h5_file *f, uint64_t addr, char kind, uint32_t size,
+                     const uint8_t **p, uint64_t *bytes, st_error *err);
 /* Text runs, opened. */
 int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *err);
 

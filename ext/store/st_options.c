@@ -38,6 +38,8 @@ static const option_row rows[] = {
     {"vector_weight", KIND_REAL, AT(vector_weight), 0, 1e6},
     {"text_weight", KIND_REAL, AT(text_weight), 0, 1e6},
     {"rrf_k", KIND_REAL, AT(rrf_k), 0, 1e6},
+    {"index", KIND_WORD, AT(index), 0, 0},
+    {"recall", KIND_REAL, AT(recall), 0.5, 1},
     {"fusion", KIND_WORD, AT(fusion), 0, 0},
     {"context", KIND_REAL, AT(context), 0, ST_CONTEXT_MAX},
     {"recency", KIND_REAL, AT(recency), 0, 1},
@@ -56,12 +58,14 @@ static const char *const metrics[] = {"cosine", "l2", "ip"};
 /* The values of options that are words, by their number. */
 typedef struct word_row {
     const char *name;
-    const char *words[4]; /* NULL behind the last */
+    const char *words[6]; /* NULL behind the last */
 } word_row;
 
 static const word_row worded[] = {
+    // the first is st_index_name's
+    {"index", {"auto", "flat", "ivf", "ivfpq", "rairs", NULL}},
     {"synchronous", {"off", "normal", "full", NULL}},
-    {"fusion", {"rrf", "weighted", NULL, NULL}},
+    {"fusion", {"rrf", "weighted", NULL}},
 };
 
 const char *const *st_option_names(void)
@@ -79,6 +83,8 @@ const char *const *st_option_names(void)
                                                 "vector_weight",
                                                 "text_weight",
                                                 "rrf_k",
+                                                "index",
+                                                "recall",
                                                 "fusion",
                                                 "context",
                                                 "recency",
@@ -113,6 +119,7 @@ void st_options_default(st_options *o)
     o->rrf_k = 60;
     o->context = 0.3;
     o->recency_half_life = 30 * 86400.0;
+    o->recall = 0.99;
 }
 
 int st_option_type(const char *name)
@@ -137,6 +144,11 @@ static int word_index(const char *value, const char *const *words, int n)
 const char *st_metric_name(int metric)
 {
     return metrics[metric];
+}
+
+const char *st_index_name(int index)
+{
+    return worded[0].words[index];
 }
 
 int st_metric_parse(const char *text, int *out, st_error *err)

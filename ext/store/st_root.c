@@ -153,6 +153,24 @@ static int write_text_index(const st_root *r, h5_writer *w, uint64_t *at, st_err
     return rc;
 }
 
+static int write_vector_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
+{
+    named g;
+    int rc = named_new(&g, r->ntail + 3, err);
+    for (int c = ST_PHYS_COARSE; c <= ST_PHYS_FINE && !rc; c++) {
+        g.links[g.n++] = (h5_link){r->schema->phys[c].path, r->col[c].header};
+    }
+    if (!rc && r->lists) {
+        g.links[g.n++] = (h5_link){"lists", r->lists};
+        for (size_t i = 0; i < r->ntail; i++) {
+            named_add(&g, 't', r->tail[i].first, r->tail[i].header);
+        }
+    }
+    rc = rc ? rc : write_group(w, g.links, g.n, NULL, 0, at, err);
+    named_free(&g);
+    return rc;
+}
+
 static int write_runs_table(const st_root *r, h5_writer *w, uint64_t *header, st_error *err)
 {
     uint64_t dims[2] = {r->nidrun, 3};
@@ -229,11 +247,8 @@ static int write_sums(const st_root *r, h5_writer *w, uint64_t *at, st_error *er
 
 static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
 {
-    const st_phys *phys = r->schema->phys;
-    h5_link planes[2] = {{phys[ST_PHYS_COARSE].path, r->col[ST_PHYS_COARSE].header},
-                         {phys[ST_PHYS_FINE].path, r->col[ST_PHYS_FINE].header}};
     h5_link links[4] = {{"vector", 0}, {"text", 0}, {"id", 0}, {"checksums", 0}};
-    ST_TRY(write_group(w, planes, 2, NULL, 0, &links[0].addr, err));
+    ST_TRY(write_vector_index(r, w, &links[0].addr, err));
     ST_TRY(write_text_index(r, w, &links[1].addr, err));
     ST_TRY(write_id_index(r, w, &links[2].addr, err));
     ST_TRY(write_sums(r, w, &links[3].addr, err));

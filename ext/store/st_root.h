@@ -37,6 +37,9 @@ typedef struct st_root {
     size_t nidrun;
     const st_root_run *run;
     size_t nrun;
+    uint64_t lists; /* address of the lists' dataset header; 0: none */
+    const st_root_run *tail;
+    size_t ntail;
 } st_root;
 
 /* Appends it through w. *root is the address of the root group's header. */

@@ -85,6 +85,9 @@ static inline int st_phys_is_plane(int phys)
 }
 
 enum { ST_SYNC_OFF = 0, ST_SYNC_NORMAL = 1, ST_SYNC_FULL = 2 };
+/* How near vectors are found: by what suits the number of rows, by planes alone, or by lists of a
+ * kind (vec.h; ST_INDEX_IVF and on are VEC_IVF and on). */
+enum { ST_INDEX_AUTO, ST_INDEX_FLAT, ST_INDEX_IVF, ST_INDEX_IVFPQ, ST_INDEX_RAIRS };
 enum { ST_COMPRESS_NONE = 0, ST_COMPRESS_DEFLATE = 1, ST_COMPRESS_ZSTD = 2 };
 
 #define ST_OPTION_TEXT_MAX 255 /* bytes of a text option */
@@ -100,6 +103,8 @@ typedef struct st_options {
     double context, recency, recency_half_life, importance_weight, activation_weight;
     double min_score, dedup, mmr;
     int64_t expand;
+    int index;     /* ST_INDEX_ */
+    double recall; /* that a vector search is to reach; 1: exact */
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];
 } st_options;
@@ -174,6 +179,7 @@ int st_options_get(const st_schema *s, const st_options *o, const char *name, ch
                    st_error *err);
 int st_metric_parse(const char *text, int *out, st_error *err);
 const char *st_metric_name(int metric);
+const char *st_index_name(int index);
 int st_option_index(const char *name); /* -1 when there is none */
 
 /* Decimal text to double without the locale; 1 when all of it was a number. */

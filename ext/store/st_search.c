@@ -6,6 +6,7 @@
  *                     are looked up, not filtered)
  *           near      vector part, best first: exact neighbours on demand (vec_near), over plane
  *                     records for the base and vectors for the rest
+ *           probe     the same where lists pay: near neighbours at the recall asked for
  *           fused     both parts, best first: exact distances of all filtered rows, then fusion
  *                     that
  *                     learns positions only as far as it is read (vec_rrf)
@@ -16,6 +17,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "st_lists.h"
 #include "st_search.h"
 
 #include <math.h>
@@ -197,10 +199,10 @@ static int plane_extents(st_cursor *c, st_error *err)
     return ST_OK;
 }
 
-static int start_near(st_cursor *c, const st_query *q, st_error *err)
+static int new_near(st_cursor *c, const uint64_t *bits, uint64_t hint, vec_near **out,
+                    st_error *err)
 {
     vec_near_args a = {0};
-    ST_TRY(slot_extents(c, err));
     ST_TRY(plane_extents(c, err));
     a.metric = c->metric;
     a.query = c->query;
@@ -209,14 +211,129 @@ static int start_near(st_cursor *c, const st_query *q, st_error *err)
     a.nplane = c->nplane;
     a.exact = c->exact;
     a.nexact = c->nexact;
-    a.filter = c->bits;
+    a.filter = bits;
     a.fetch = fetch;
     a.id = id_of;
     a.stop = st_search_stop;
     a.ctx = c;
-    a.hint = q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
+    a.hint = hint;
+    return st_from_vec(err, vec_near_new(&a, out), "the vector search");
+}
+
+static uint64_t rows_wanted(const st_query *q)
+{
+    return q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
+}
+
+/* ---------------------------------------------------------------------------------------- lists */
+
+static const uint8_t *record(void *ctx, uint64_t row)
+{
+    st_cursor *c = ctx;
+    const uint8_t *coarse, *fine;
+    uint64_t run;
+    if (row >= c->v->f->nbase) {
+        st_fail(&c->failed, ST_CORRUPT, "the vector index names row position %llu of %llu",
+                (unsigned long long)row, (unsigned long long)c->v->f->nbase);
+    } else if (!st_read_at(&c->v->reader, ST_PHYS_COARSE, row, &coarse, &run, &c->failed) &&
+               !st_read_at(&c->v->reader, ST_PHYS_FINE, row, &fine, &run, &c->failed)) {
+        vec_halves_join(coarse, fine, (size_t)c->v->f->gen->schema->dim, c->record);
+        return c->record;
+    }
+    return NULL;
+}
+
+static int rest(void *ctx, const uint64_t *bits, vec_near **out)
+{
+    return new_near(ctx, bits, 0, out, &((st_cursor *)ctx)->failed) ? VEC_ABORT : VEC_OK;
+}
+
+/* Rows below a distance are a range: all of them are wanted. */
+static int is_range(const st_query *q)
+{
+    for (size_t i = 0; i < q->nterm; i++) {
+        int op = q->terms[i].op;
+        if (q->terms[i].col == ST_COL_DISTANCE && (op == ST_LT || op == ST_LE)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What the lists cost beside the exact search over the rows of the filter, in rows of the exact
+ * search: a place in a list takes half of its time, a centroid three fifths, a row in a tail five
+ * times as much, and each query some fifteen hundred. As measured (vec/README.md). */
+static int lists_pay(const st_lists *l, uint64_t want, uint64_t kept, double share, double recall)
+{
+    uint64_t places;
+    size_t probes = vec_probe_cost(l->ivf, want, share, recall, &places);
+    double tail = (double)l->tail_rows * (double)probes / (double)l->info.lists;
+    return 0.5 * (double)places + 0.6 * (double)l->info.lists + 5 * tail + 1500 < (double)kept;
+}
+
+/* Through the lists, if there are some and they pay; else *done is 0. */
+static int start_probe(st_cursor *c, const st_query *q, int *done, st_error *err)
+{
+    const st_frozen *f = c->v->f;
+    const st_options *o = &f->gen->options;
+    double recall = q->exact ? 1 : q->recall;
+    const st_lists *l;
+    uint64_t kept;
+    vec_probe_args a = {0};
+    *done = 0;
+    if (!(recall < 1) || o->index == ST_INDEX_FLAT || is_range(q) || c->picks || !f->nbase) {
+        return ST_OK;
+    }
+    ST_TRY(st_image_lists(f->gen->image, &l, err));
+    kept = vec_bits_count(c->bits, f->nrow);
+    if (l->state != ST_LISTS_GOOD || !kept || f->nrow > UINT32_MAX) {
+        return ST_OK;
+    }
+    a.share = ST_MIN((double)kept / (double)ST_MAX(f->nlive, (uint64_t)1), 1.0);
+    a.want = rows_wanted(q);
+    if (!q->nprobe && !lists_pay(l, a.want, kept, a.share, recall)) {
+        return ST_OK;
+    }
+    c->record = h5_malloc(vec_plane_stride((size_t)f->gen->schema->dim));
+    if (!c->record) {
+        return st_nomem(err);
+    }
+    a.index = l->ivf;
+    a.tails = l->open;
+    a.ntail = l->ntail;
+    a.exact = c->exact;
+    a.nexact = c->nexact;
+    a.query = c->query;
+    a.nrow = f->nrow;
+    a.filter = c->bits;
+    a.recall = recall;
+    a.probes = (uint64_t)q->nprobe;
+    a.fetch = fetch;
+    a.record = record;
+    a.id = id_of;
+    a.stop = st_search_stop;
+    a.rest = rest;
+    a.ctx = c;
+    c->mode = ST_MODE_PROBE;
+    *done = 1;
+    return st_from_vec(err, vec_probe_new(&a, &c->probe), "the vector search");
+}
+
+static int failed_or(st_cursor *c, int rc, st_error *err)
+{
+    return rc && c->failed.code ? st_fail(err, c->failed.code, "%s", c->failed.text) : rc;
+}
+
+static int start_near(st_cursor *c, const st_query *q, st_error *err)
+{
+    int done;
+    ST_TRY(slot_extents(c, err));
+    ST_TRY(failed_or(c, start_probe(c, q, &done, err), err));
+    if (done) {
+        return ST_OK;
+    }
     c->mode = ST_MODE_NEAR;
-    return st_from_vec(err, vec_near_new(&a, &c->near), "the vector search");
+    return failed_or(c, new_near(c, c->bits, rows_wanted(q), &c->near, err), err);
 }
 
 /* Exact distances of all filtered rows, NaN elsewhere. */
@@ -548,6 +665,8 @@ void st_cursor_close(st_cursor *c)
 {
     if (c) {
         vec_near_free(c->near);
+        vec_probe_free(c->probe);
+        h5_free(c->record);
         vec_rank_free(c->rank);
         vec_rrf_free(c->rrf);
         st_blend_close(c);
@@ -610,7 +729,8 @@ int st_search_step(st_cursor *c, st_error *err)
         c->pos = c->row + 1;
         return c->row < c->v->f->nrow;
     case ST_MODE_NEAR:
-        rc = vec_near_next(c->near, &near);
+    case ST_MODE_PROBE:
+        rc = c->near ? vec_near_next(c->near, &near) : vec_probe_next(c->probe, &near);
         if (rc < 0) {
             return c->failed.code ? st_fail(err, c->failed.code, "%s", c->failed.text)
                                   : st_from_vec(err, rc, "the vector search");

@@ -11,7 +11,15 @@
 #include "st_pick.h"
 #include "vec.h"
 
-enum { ST_MODE_BITS, ST_MODE_LIST, ST_MODE_NEAR, ST_MODE_FUSED, ST_MODE_RANKED, ST_MODE_NONE };
+enum {
+    ST_MODE_BITS,
+    ST_MODE_LIST,
+    ST_MODE_NEAR,
+    ST_MODE_PROBE,
+    ST_MODE_FUSED,
+    ST_MODE_RANKED,
+    ST_MODE_NONE
+};
 
 struct st_cursor {
     st_view *v;
@@ -31,6 +39,8 @@ struct st_cursor {
     vec_extent *exact;
     size_t nexact;
     vec_near *near;
+    vec_probe *probe;
+    uint8_t *record; /* PROBE: a row's record, joined */
     vec_rank *rank;
     vec_rrf *rrf;
     double *dist;      /* by row, NaN without; where all distances were needed */

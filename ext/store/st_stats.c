@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "st_lists.h"
 #include "st_store.h"
 
 /* Bytes of a fixed array index over n chunks: header 28, block 18, 8 or some 15 an entry. */
@@ -21,6 +22,32 @@ static uint64_t chunk_bytes(const st_colimg *c)
         n += c->chunk[i].addr == H5_UNDEF ? 0 : c->chunk[i].size;
     }
     return n;
+}
+
+static int count_lists(st_image *im, st_stats *out, st_error *err)
+{
+    const st_lists *l;
+    ST_TRY(st_image_lists(im, &l, err));
+    out->index = l->state == ST_LISTS_GOOD   ? st_index_name(l->info.kind - VEC_IVF + ST_INDEX_IVF)
+                 : l->state == ST_LISTS_NONE ? "flat"
+                                             : "damaged";
+    memcpy(out->index_fault, l->why, sizeof out->index_fault);
+    out->index_bytes = l->size;
+    for (size_t i = 0; i < l->ntail; i++) {
+        out->index_bytes += l->tail[i].size;
+    }
+    if (l->state == ST_LISTS_GOOD) {
+        out->lists = l->info.lists;
+        out->probes = l->info.probes;
+        out->listed = l->info.vectors;
+        out->tailed = l->tail_rows;
+        out->index_stale = st_lists_stale(
+            l, l->tail_rows, st_lists_kind(im->options.index, l->info.vectors + l->tail_rows));
+        out->index_queries = l->info.queries;
+        out->index_recall = l->info.recall;
+        out->index_looked = l->info.looked;
+    }
+    return ST_OK;
 }
 
 enum {
@@ -50,7 +77,8 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
         }
         out->live_bytes += n + index_bytes(&im->col[p]) + HEADER_BYTES;
     }
-    out->live_bytes += out->text_index_bytes + out->id_index_bytes + ROOT_BYTES;
+    ST_TRY(count_lists(im, out, err));
+    out->live_bytes += out->text_index_bytes + out->id_index_bytes + out->index_bytes + ROOT_BYTES;
     // Rows that no longer show still lie in chunks that do: their share is dead, too.
     ST_TRY(st_image_live(im, &live, &nlive, err));
     if (im->nrow) {

@@ -484,6 +484,7 @@ void st_query_defaults(st_conn *c, st_query *q)
     q->dedup = o.dedup;
     q->mmr = o.mmr;
     q->expand = (int)o.expand;
+    q->recall = o.recall;
 }
 
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err)

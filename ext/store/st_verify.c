@@ -21,6 +21,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "st_lists.h"
 #include "st_store.h"
 #include "vec.h"
 
@@ -416,6 +417,69 @@ static int check_text(check *k, st_error *err)
 /* ----------------------------------------------------------------------------------------------
  * --- all */
 
+static void mark_row(check *k, uint64_t *seen, uint64_t row, const char *where)
+{
+    if (row >= k->im->nrow || st_bit_get(seen, row)) {
+        note(k, "vectors: row %llu in %s %s", (unsigned long long)row, where,
+             row < k->im->nrow ? "is listed twice" : "is not there");
+    } else {
+        st_bit_set(seen, row);
+    }
+}
+
+static int check_listed(check *k, const uint64_t *seen, st_error *err)
+{
+    for (uint64_t row = st_bit_next(k->live, k->im->nrow, 0); row < k->im->nrow;
+         row = st_bit_next(k->live, k->im->nrow, row + 1)) {
+        const float *v;
+        float norm;
+        ST_TRY(st_read_vector(&k->r, row, &v, &norm, err));
+        if (v && !st_bit_get(seen, row)) {
+            note(k, "vectors: row %llu is in no list", (unsigned long long)row);
+        }
+    }
+    return ST_OK;
+}
+
+static int check_lists(check *k, st_error *err)
+{
+    const st_lists *l;
+    uint64_t *seen;
+    int rc = ST_OK;
+    ST_TRY(st_image_lists(k->im, &l, err));
+    if (l->state != ST_LISTS_GOOD) {
+        if (l->state == ST_LISTS_DAMAGED) {
+            note(k, "vectors: %s; searches are exact", l->why);
+        }
+        return ST_OK;
+    }
+    if (vec_ivf_check(l->ivf) != VEC_OK) {
+        note(k, "vectors: the lists are damaged");
+        return ST_OK;
+    }
+    seen = h5_calloc(st_bit_words(k->im->nrow) + 1, sizeof *seen);
+    if (!seen) {
+        return st_nomem(err);
+    }
+    for (uint64_t i = 0; i < vec_ivf_places(l->ivf); i++) {
+        uint32_t row = vec_ivf_row(l->ivf, i);
+        if (row != UINT32_MAX) {
+            mark_row(k, seen, row, "the lists");
+        }
+    }
+    for (size_t t = 0; t < l->ntail; t++) {
+        if (vec_tail_check(l->open[t], l->info.lists) != VEC_OK) {
+            note(k, "vectors: tail %llu is damaged", (unsigned long long)l->tail[t].first);
+        }
+        for (uint64_t i = 0; i < vec_tail_count(l->open[t]); i++) {
+            mark_row(k, seen, vec_tail_pair(l->open[t], i).row, "a tail");
+        }
+    }
+    rc = check_listed(k, seen, err);
+    h5_free(seen);
+    return rc;
+}
+
 static int check_all(check *k, st_error *err)
 {
     st_error e = {0, ""};
@@ -433,6 +497,7 @@ static int check_all(check *k, st_error *err)
     for (size_t i = 0; i < k->im->nidrun; i++) {
         ST_TRY(check_idrun(k, &k->im->idrun[i], err));
     }
+    ST_TRY(check_lists(k, err));
     return check_text(k, err);
 }
 

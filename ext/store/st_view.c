@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "st_lists.h"
 #include "st_turns.h"
 
 void st_frozen_unref(st_frozen *f)
@@ -185,6 +186,19 @@ void st_view_close(st_view *v)
         c->nviews--;
         st_conn_sweep(c);
     }
+}
+
+const char *st_conn_index(st_conn *c)
+{
+    const st_lists *l;
+    if (st_snapshot_refresh(c, NULL) || !c->gen) {
+        return NULL;
+    }
+    if (c->gen->options.index == ST_INDEX_FLAT || st_image_lists(c->gen->image, &l, NULL) ||
+        l->state != ST_LISTS_GOOD) {
+        return st_index_name(ST_INDEX_FLAT);
+    }
+    return st_index_name(l->info.kind - VEC_IVF + ST_INDEX_IVF);
 }
 
 uint64_t st_view_count(const st_view *v)

@@ -355,10 +355,15 @@ typedef struct st_query {
     double dedup;     /* no row so like (0..1) one given before; 0: off */
     double mmr; /* 0..1: how much likeness to rows given before counts against a row; 0: off */
     int expand; /* not the store's: whoever makes the words reads it */
+    /* Vector part, best first: the share of the rows read that are to be the right ones, 0.5 to 1.
+     * 1 is exact. */
+    double recall;
+    int64_t nprobe; /* lists to look at first; 0: as recall takes */
+    int exact;      /* 1: as recall = 1 */
 } st_query;
 
 #define ST_CONTEXT_MAX 10.0
-/* Sets what options of the store give: fusion to half_life, min_score to expand. */
+/* Sets what options of the store give: fusion to half_life, min_score to expand, recall. */
 void st_query_defaults(st_conn *c, st_query *q);
 /* Does a text end in a question mark (ASCII, Arabic, full width)? White space behind is ignored. */
 int st_text_asks(const void *text, size_t n);
@@ -402,6 +407,11 @@ void st_cursor_close(st_cursor *c);
 ** here. */
 int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
+/* The same, and makes the indexes anew: vectors' lists, runs of words and of ids merged. */
+int st_optimize(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
+/* What vectors are searched with now: flat, ivf, ivfpq, rairs; NULL when that cannot be told. */
+const char *st_conn_index(st_conn *c);
+
 /* What st_verify needs of the host: the token stream of a row's content, tags and session, as it
  * was made when the row was written. NULL stream and 0 for a row without tokens; valid until the
  * next call. A text is ST_TEXT or ST_NULL. */
@@ -436,6 +446,15 @@ typedef struct st_stats {
     uint64_t live_bytes; /* of the file, reachable from its root, without the share of dead rows */
     uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes;
     uint64_t text_runs;
+    const char *index;       /* flat, ivf, ivfpq, rairs; damaged: exact search takes its place */
+    char index_fault[160];   /* what is damaged */
+    uint64_t index_bytes;    /* of lists and tails */
+    uint64_t lists, probes;  /* probes: lists looked at for recall 0.99 of ten rows */
+    uint64_t listed, tailed; /* rows in lists, and rows that came after they were trained */
+    int index_stale;         /* 1: h5mem_optimize would train them anew for a reason */
+    uint64_t index_queries;  /* vectors of its own that recall was measured with */
+    double index_recall;     /* share of their ten nearest found at recall 0.99 */
+    double index_looked;     /* share of the rows read for that */
     uint64_t generation;
     uint64_t sequence;         /* of the last committed frame */
     uint64_t flushes;          /* by this process on this store */

@@ -280,25 +280,34 @@ static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_erro
     return ST_OK;
 }
 
-enum { LOOK_MS = 1000 };
+enum { LOOK_MS = 1 };
 
-/* Once a second: is the file still as long as what is mapped of it? A read behind the end of a file
-** that somebody has cut would end the process. */
-static int look_at_file(st_store *s, st_error *err)
+/* Are file and log still as long as what is mapped of them? A read behind the end of a file that
+** somebody has cut would end the process. Looked at before a statement reads, once a millisecond
+** and at every write: what is cut in the middle of a statement is not met, as with SQLite's own
+** mapped memory. With s->lock held. */
+static int look_at_sizes(st_store *s, int now, st_error *err)
 {
-    int64_t now = st_now_ms();
+    int64_t ms = st_now_ms();
+    st_file_id id;
     uint64_t size = 0;
     h5_error e = {0};
     h5_io *io;
-    if (now - s->looked < LOOK_MS || !s->gen) {
+    if (!now && ms - s->looked < LOOK_MS) {
         return ST_OK;
     }
-    io = s->gen->image->file->io; // which need not be the file that is at the path by now
-    if (io->size(io, &size, &e) == H5_OK && size < s->gen->image->map_n) {
-        return st_fail(err, ST_CORRUPT, "the file was cut to %llu bytes while it was open",
-                       (unsigned long long)size);
+    if (s->page && st_id_of_fd(s->log_fd, &id) == ST_OK && id.size < ST_LOG_PAGE) {
+        return st_fail(err, ST_CORRUPT, "the log was cut to %llu bytes while it was open",
+                       (unsigned long long)id.size);
     }
-    s->looked = now;
+    if (s->gen) {
+        io = s->gen->image->file->io; // which need not be the file that is at the path by now
+        if (io->size(io, &size, &e) == H5_OK && size < s->gen->image->map_n) {
+            return st_fail(err, ST_CORRUPT, "the file was cut to %llu bytes while it was open",
+                           (unsigned long long)size);
+        }
+    }
+    s->looked = ms;
     return ST_OK;
 }
 
@@ -311,7 +320,7 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
         return ST_OK;
     }
     pthread_mutex_lock(&s->lock);
-    rc = look_at_file(s, err);
+    rc = look_at_sizes(s, 0, err);
     for (int i = 0; i < REREADS && again && !rc; i++) {
         again = 0;
         rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);
@@ -473,6 +482,11 @@ static int mend_files(st_store *s, st_log_header *h, st_error *err)
 int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err)
 {
     st_log_header h;
+    int rc;
+    pthread_mutex_lock(&s->lock);
+    rc = look_at_sizes(s, 1, err);
+    pthread_mutex_unlock(&s->lock);
+    ST_TRY(rc);
     ST_TRY(st_header(s, &h, err));
     ST_TRY(mend_files(s, &h, err));
     // A writer that died with its transaction prepared may have got as far as the commit frame.

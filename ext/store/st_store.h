@@ -43,7 +43,7 @@ typedef struct st_store {
     uint64_t counter; /* of the header that gen, seq and doubt were made from */
     uint64_t seq;     /* newest committed sequence in gen */
     int doubt;        /* that header names a prepared transaction */
-    int64_t looked;   /* st_now_ms of the last look at the file's size */
+    int64_t looked;   /* st_now_ms of the last look at the sizes of file and log */
     /* for the writer: the file as it was last found in order; firm: a later write would show in its
     ** time; st_now_ms of the last look at the log's path */
     st_file_id seen;

@@ -71,7 +71,7 @@ int h5_type_check(const h5_type *t, h5_error *err)
 {
     uint32_t n = t->size;
     int good = t->cls == H5_CLASS_INTEGER ? n == 1 || n == 2 || n == 4 || n == 8
-               : t->cls == H5_CLASS_FLOAT ? n == 4 || n == 8
+               : t->cls == H5_CLASS_FLOAT ? n == 2 || n == 4 || n == 8
                                           : t->cls == H5_CLASS_STRING && n > 0 && t->str_pad <= 2;
     if (!good)
         return h5_fail(err, H5_MISUSE, H5_UNDEF, "datatype: class %u of %u bytes", t->cls,
@@ -408,9 +408,10 @@ size_t h5_type_bytes(const h5_type *t)
 /* The properties of an IEEE float of this size. */
 static void ieee(uint32_t size, uint8_t out[12])
 {
+    static const uint8_t f16[12] = {0, 0, 16, 0, 10, 5, 0, 10, 15, 0, 0, 0};
     static const uint8_t f32[12] = {0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0};
     static const uint8_t f64[12] = {0, 0, 64, 0, 52, 11, 0, 52, 0xFF, 3, 0, 0};
-    memcpy(out, size == 8 ? f64 : f32, 12);
+    memcpy(out, size == 8 ? f64 : size == 4 ? f32 : f16, 12);
 }
 
 void h5_type_encode(h5_buf *b, const h5_type *t)

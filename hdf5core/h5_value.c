@@ -104,6 +104,17 @@ int h5_value_real(const h5_type *t, const void *p, double *out)
     uint64_t bits;
     *out = 0;
     if (t->cls == H5_CLASS_FLOAT) {
+        static const h5_type half = {.cls = H5_CLASS_FLOAT,
+                                     .size = 2,
+                                     .norm = 2,
+                                     .exponent_at = 10,
+                                     .exponent_bits = 5,
+                                     .mantissa_bits = 10,
+                                     .exponent_bias = 15,
+                                     .sign_at = 15};
+        if (t->exponent_bits == 0 && t->size == 2) { // made by h5_type_number
+            t = &half;
+        }
         int ieee = t->exponent_bits == 0 || // made by h5_type_number
                    (!t->vax && t->norm == 2 &&
                     ((t->size == 8 && t->exponent_bits == 11 && t->mantissa_bits == 52 &&

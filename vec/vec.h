@@ -61,12 +61,19 @@ typedef float (*vec_pair_fn)(const float *a, const float *b, size_t n);
 /* out[i] = kernel(q, rows + i * dim) for i < n, bit-equal to the pair kernel of the same level. */
 typedef void (*vec_rows_fn)(const float *q, const float *rows, size_t dim, size_t n, float *out);
 
+/* out = the n little-endian half floats at in, exactly; or in times scale, rounded once. The same
+ * bits at every level. */
+typedef void (*vec_widen_f16_fn)(const uint8_t *in, size_t n, float *out);
+typedef void (*vec_widen_i8_fn)(const int8_t *in, float scale, size_t n, float *out);
+
 typedef struct vec_kernels {
     const char *level;    /* "scalar", "avx2", "avx512", "neon" */
     vec_pair_fn dot_f32;  /* sum of a[i] * b[i] */
     vec_pair_fn l2sq_f32; /* sum of (a[i] - b[i])^2 */
     vec_rows_fn dot_rows_f32;
     vec_rows_fn l2sq_rows_f32;
+    vec_widen_f16_fn widen_f16;
+    vec_widen_i8_fn widen_i8;
 } vec_kernels;
 
 /* Detects the processor (CPUID and the registers the system saves) and fills the tables. Levels
@@ -120,6 +127,17 @@ typedef struct vec_extent {
  */
 int vec_scan(int metric, const float *query, size_t dim, const vec_extent *ext, size_t next,
              const uint64_t *filter, double *out, int (*stop)(void *), void *stop_ctx);
+
+/* -------------------------------------------------------------------------------------- storage */
+
+/* How a vector is kept: as floats, half floats, or bytes with a scale (layout in vec_stored.c). */
+enum { VEC_F32 = 0, VEC_F16 = 1, VEC_I8 = 2 };
+size_t vec_stored_bytes(int storage, size_t dim);
+/* Makes of finite x what it is once stored; encoding and decoding that gives the same bits.
+ * VEC_LIMIT: a value is too large for the storage (65504 for VEC_F16). */
+int vec_stored_round(int storage, float *x, size_t dim);
+void vec_stored_encode(int storage, const float *x, size_t dim, uint8_t *out);
+void vec_stored_decode(int storage, const uint8_t *in, size_t dim, float *out);
 
 /* -------------------------------------------------------------------------------------- ranking */
 

@@ -17,8 +17,10 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <string.h>
 
 #define AVX2 __attribute__((target("avx2,fma")))
+#define F16C __attribute__((target("avx2,f16c")))
 
 typedef struct acc {
     __m256 s0, s1, s2, s3;
@@ -136,6 +138,37 @@ static AVX2 void l2sq_rows_f32_avx2(const float *q, const float *r, size_t dim, 
     rows(1, q, r, dim, n, out);
 }
 
+static F16C void widen_f16_avx2(const uint8_t *in, size_t n, float *out)
+{
+    size_t i = 0;
+
+    for (; n - i >= 8; i += 8)
+        _mm256_storeu_ps(
+            out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(in + 2 * i))));
+    if (i < n) {
+        uint16_t last[8] = {0};
+        float x[8];
+
+        memcpy(last, in + 2 * i, 2 * (n - i));
+        _mm256_storeu_ps(x, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(void *)last)));
+        memcpy(out + i, x, (n - i) * sizeof *x);
+    }
+}
+
+static AVX2 void widen_i8_avx2(const int8_t *in, float scale, size_t n, float *out)
+{
+    __m256 s = _mm256_set1_ps(scale);
+    size_t i = 0;
+
+    for (; n - i >= 8; i += 8) {
+        __m256i c = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(in + i)));
+
+        _mm256_storeu_ps(out + i, _mm256_mul_ps(_mm256_cvtepi32_ps(c), s));
+    }
+    for (; i < n; i++)
+        out[i] = (float)in[i] * scale;
+}
+
 void vec_kern_fill_avx2(vec_kernels *k)
 {
     k->level = "avx2";
@@ -143,6 +176,8 @@ void vec_kern_fill_avx2(vec_kernels *k)
     k->l2sq_f32 = l2sq_f32_avx2;
     k->dot_rows_f32 = dot_rows_f32_avx2;
     k->l2sq_rows_f32 = l2sq_rows_f32_avx2;
+    k->widen_f16 = widen_f16_avx2;
+    k->widen_i8 = widen_i8_avx2;
 }
 
 #else

@@ -133,6 +133,33 @@ static void l2sq_rows_f32_neon(const float *q, const float *r, size_t dim, size_
     rows(1, q, r, dim, n, out);
 }
 
+static void widen_f16_neon(const uint8_t *in, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        size_t m = n - i < 4 ? n - i : 4;
+        uint16_t h[4] = {0};
+        float x[4];
+
+        memcpy(h, in + 2 * i, 2 * m);
+        vst1q_f32(x, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(h))));
+        memcpy(out + i, x, m * sizeof *x);
+    }
+}
+
+static void widen_i8_neon(const int8_t *in, float scale, size_t n, float *out)
+{
+    size_t i = 0;
+
+    for (; n - i >= 8; i += 8) {
+        int16x8_t c = vmovl_s8(vld1_s8(in + i));
+
+        vst1q_f32(out + i, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(vget_low_s16(c))), scale));
+        vst1q_f32(out + i + 4, vmulq_n_f32(vcvtq_f32_s32(vmovl_high_s16(c)), scale));
+    }
+    for (; i < n; i++)
+        out[i] = (float)in[i] * scale;
+}
+
 void vec_kern_fill_neon(vec_kernels *k)
 {
     k->level = "neon";
@@ -140,6 +167,8 @@ void vec_kern_fill_neon(vec_kernels *k)
     k->l2sq_f32 = l2sq_f32_neon;
     k->dot_rows_f32 = dot_rows_f32_neon;
     k->l2sq_rows_f32 = l2sq_rows_f32_neon;
+    k->widen_f16 = widen_f16_neon;
+    k->widen_i8 = widen_i8_neon;
 }
 
 #else

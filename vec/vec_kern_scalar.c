@@ -59,6 +59,30 @@ static void l2sq_rows_f32_scalar(const float *q, const float *rows, size_t dim, 
         out[i] = pair(1, q, rows + i * dim, dim);
 }
 
+/* A half float's digits, shifted into place, make a float whose exponent is 112 too low: one exact
+ * multiplication puts that right, for subnormal ones too. */
+static void widen_f16_scalar(const uint8_t *in, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t h = (uint32_t)in[2 * i] | (uint32_t)in[2 * i + 1] << 8, b = (h & 0x7fff) << 13;
+        float x;
+
+        memcpy(&x, &b, sizeof x);
+        x *= 0x1p112f;
+        memcpy(&b, &x, sizeof b);
+        if ((h & 0x7c00) == 0x7c00)
+            b = 0x7f800000 | (h & 0x3ff) << 13 | ((h & 0x3ff) != 0) << 22; // infinite or no number
+        b |= (h & 0x8000) << 16;
+        memcpy(out + i, &b, sizeof b);
+    }
+}
+
+static void widen_i8_scalar(const int8_t *in, float scale, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)in[i] * scale;
+}
+
 void vec_kern_fill_scalar(vec_kernels *k)
 {
     k->level = "scalar";
@@ -66,6 +90,8 @@ void vec_kern_fill_scalar(vec_kernels *k)
     k->l2sq_f32 = l2sq_f32_scalar;
     k->dot_rows_f32 = dot_rows_f32_scalar;
     k->l2sq_rows_f32 = l2sq_rows_f32_scalar;
+    k->widen_f16 = widen_f16_scalar;
+    k->widen_i8 = widen_i8_scalar;
 }
 
 int vec_all_finite_f32(const float *x, size_t n)

@@ -20,18 +20,10 @@ static const char *given(const st_create *c, const char *name)
     return NULL;
 }
 
-static int check_storage(const char *storage, st_error *err)
-{
-    if (storage && strcmp(storage, "f32") != 0) {
-        return st_fail(err, ST_UNSUPPORTED, "storage is '%.60s'; this version stores f32", storage);
-    }
-    return ST_OK;
-}
-
 int st_create_schema(const st_create *c, st_schema **schema, st_options *o, st_error *err)
 {
-    const char *metric = given(c, "metric");
-    int m = VEC_COSINE;
+    const char *metric = given(c, "metric"), *storage = given(c, "storage");
+    int m = VEC_COSINE, kept = VEC_F32;
     *schema = NULL;
     if (!c->dim) {
         return st_fail(err, ST_MISUSE, "a new store needs dim=N, the number of values in a vector");
@@ -39,7 +31,9 @@ int st_create_schema(const st_create *c, st_schema **schema, st_options *o, st_e
     if (metric) {
         ST_TRY(st_metric_parse(metric, &m, err));
     }
-    ST_TRY(check_storage(given(c, "storage"), err));
+    if (storage) {
+        ST_TRY(st_storage_parse(storage, &kept, err));
+    }
     st_options_default(o);
     for (size_t i = 0; i < c->noption; i++) {
         const char *name = c->options[i].name;
@@ -50,7 +44,7 @@ int st_create_schema(const st_create *c, st_schema **schema, st_options *o, st_e
     if (!c->fingerprint) {
         return st_fail(err, ST_MISUSE, "a new store needs a tokenizer");
     }
-    return st_schema_make(c->dim, m, c->columns, c->ncolumn,
+    return st_schema_make(c->dim, m, kept, c->columns, c->ncolumn,
                           c->tokenizer ? c->tokenizer : ST_DEFAULT_TOKENIZER, c->fingerprint,
                           schema, err);
 }
@@ -83,7 +77,7 @@ static int check_columns(const st_schema *s, const st_create *c, st_error *err)
 int st_create_check(const st_store *st, const st_create *c, st_error *err)
 {
     const st_schema *s = st->schema;
-    const char *metric = given(c, "metric");
+    const char *metric = given(c, "metric"), *storage = given(c, "storage");
     int m;
     if (c->dim && c->dim != s->dim) {
         return st_fail(err, ST_MISUSE, "dim is %lld in the store and %lld here", (long long)s->dim,
@@ -96,7 +90,13 @@ int st_create_check(const st_store *st, const st_create *c, st_error *err)
                            st_metric_name(s->metric), metric);
         }
     }
-    ST_TRY(check_storage(given(c, "storage"), err));
+    if (storage) {
+        ST_TRY(st_storage_parse(storage, &m, err));
+        if (m != s->storage) {
+            return st_fail(err, ST_MISUSE, "storage is %s in the store and %s here",
+                           st_storage_name(s->storage), storage);
+        }
+    }
     if (c->tokenizer && strcmp(c->tokenizer, s->tokenizer) != 0) {
         return st_fail(err, ST_MISUSE, "tokenize is '%.150s' in the store and '%.150s' here",
                        s->tokenizer, c->tokenizer);

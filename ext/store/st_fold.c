@@ -60,6 +60,8 @@ typedef struct piece_ctx {
     int small;       /* SMALL */
     uint64_t offset; /* OFFSETS: running */
     size_t dim;
+    int storage;
+    uint8_t *encoded; /* a vector as it is stored, where not as floats */
     uint8_t *scratch; /* one element, or what one is made of */
 } piece_ctx;
 
@@ -90,7 +92,12 @@ static int piece_vector(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, s
     piece_ctx *c = ctx;
     const st_slot *t = c->f->row[i].slot;
     (void)err;
-    *p = t->embedding ? (const uint8_t *)t->embedding : c->scratch; // zeros
+    if (t->embedding && c->storage != VEC_F32) {
+        vec_stored_encode(c->storage, t->embedding, c->dim, c->encoded);
+        *p = c->encoded;
+    } else {
+        *p = t->embedding ? (const uint8_t *)t->embedding : c->scratch; // zeros
+    }
     *n = 1;
     return ST_OK;
 }
@@ -296,9 +303,13 @@ int st_fold_columns(st_fold *f, st_error *err)
 {
     const st_schema *s = f->gen->schema;
     size_t planes = vec_plane_stride((size_t)s->dim) + 2 * vec_halves_stride((size_t)s->dim);
-    size_t scratch = ST_MAX(s->phys[ST_PHYS_EMBEDDING].elem, planes);
-    piece_ctx c = {
-        .f = f, .dim = (size_t)s->dim, .scratch = h5_calloc(1, ST_MAX(scratch, (size_t)16))};
+    size_t vector = s->phys[ST_PHYS_EMBEDDING].elem;
+    size_t scratch = ST_MAX(ST_MAX(vector, planes), (size_t)16);
+    piece_ctx c = {.f = f,
+                   .dim = (size_t)s->dim,
+                   .storage = s->storage,
+                   .scratch = h5_calloc(1, scratch + vector)};
+    c.encoded = c.scratch ? c.scratch + scratch : NULL;
     int rc = c.scratch ? fixed_columns(f, &c, err) : st_nomem(err);
     rc = rc ? rc : text_columns(f, &c, err);
     rc = rc ? rc : small_columns(f, &c, err);

@@ -112,19 +112,22 @@ int st_image_group(st_image *im, const char *path, h5_file **f, h5_object **grou
 
 static int schema_from_meta(const h5_object *meta, st_schema **out, st_error *err)
 {
-    char *metric = NULL, *tokenizer = NULL, *fingerprint = NULL, *columns = NULL;
+    char *metric = NULL, *storage = NULL, *tokenizer = NULL, *fingerprint = NULL, *columns = NULL;
     st_column *user = h5_alloc_array(ST_USER_COLUMNS_MAX, sizeof *user);
     size_t nuser = 0;
     int64_t dim;
-    int m, rc = user ? meta_int(meta, "dim", &dim, err) : st_nomem(err);
+    int m, kept = VEC_F32, rc = user ? meta_int(meta, "dim", &dim, err) : st_nomem(err);
     rc = rc ? rc : meta_text(meta, "metric", &metric, err);
+    rc = rc ? rc : meta_text(meta, "storage", &storage, err);
     rc = rc ? rc : meta_text(meta, "tokenizer", &tokenizer, err);
     rc = rc ? rc : meta_text(meta, "tokenizer_fingerprint", &fingerprint, err);
     rc = rc ? rc : meta_text(meta, "columns", &columns, err);
     rc = rc ? rc : st_metric_parse(metric, &m, err);
+    rc = rc ? rc : st_storage_parse(storage, &kept, err);
     rc = rc ? rc : st_columns_parse(columns, user, &nuser, err);
-    rc = rc ? rc : st_schema_make(dim, m, user, nuser, tokenizer, fingerprint, out, err);
+    rc = rc ? rc : st_schema_make(dim, m, kept, user, nuser, tokenizer, fingerprint, out, err);
     h5_free(metric);
+    h5_free(storage);
     h5_free(tokenizer);
     h5_free(fingerprint);
     h5_free(columns);

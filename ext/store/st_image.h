@@ -145,6 +145,7 @@ typedef struct st_reader {
     st_image *im;
     st_cached **pin; /* nphys */
     st_buf *scratch; /* ntext: values that cross a chunk's end */
+    float *vector;   /* the last vector read, where they are not stored as floats; else NULL */
 } st_reader;
 
 int st_reader_open(st_reader *r, st_image *im, st_error *err);

@@ -54,6 +54,7 @@ static const option_row rows[] = {
 enum { NROW = sizeof rows / sizeof *rows };
 
 static const char *const metrics[] = {"cosine", "l2", "ip"};
+static const char *const storages[] = {"f32", "f16", "i8"};
 
 /* The values of options that are words, by their number. */
 typedef struct word_row {
@@ -157,6 +158,21 @@ int st_metric_parse(const char *text, int *out, st_error *err)
     if (*out < 0) {
         *out = 0;
         return st_fail(err, ST_MISUSE, "metric is '%.60s'; known are cosine, l2, ip", text);
+    }
+    return ST_OK;
+}
+
+const char *st_storage_name(int storage)
+{
+    return storages[storage];
+}
+
+int st_storage_parse(const char *text, int *out, st_error *err)
+{
+    *out = word_index(text, storages, 3);
+    if (*out < 0) {
+        *out = 0;
+        return st_fail(err, ST_MISUSE, "storage is '%.60s'; known are f32, f16, i8", text);
     }
     return ST_OK;
 }
@@ -360,7 +376,7 @@ int st_options_get(const st_schema *s, const st_options *o, const char *name, ch
     } else if (strcmp(name, "metric") == 0) {
         snprintf(buf, n, "%s", metrics[s->metric]);
     } else if (strcmp(name, "storage") == 0) {
-        snprintf(buf, n, "f32");
+        snprintf(buf, n, "%s", storages[s->storage]);
     } else if (strcmp(name, "tokenize") == 0) {
         snprintf(buf, n, "%s", s->tokenizer);
     } else if (r->kind == KIND_COMPRESSION) {

@@ -147,7 +147,11 @@ int st_reader_open(st_reader *r, st_image *im, st_error *err)
     memset(r, 0, sizeof *r);
     r->pin = h5_calloc((size_t)im->schema->nphys, sizeof *r->pin);
     r->scratch = h5_calloc((size_t)im->schema->ntext, sizeof *r->scratch);
-    if (!r->pin || !r->scratch) {
+    if (im->schema->storage != VEC_F32) {
+        r->vector = h5_alloc_array((size_t)im->schema->dim, sizeof *r->vector);
+    }
+    if (!r->pin || !r->scratch || (im->schema->storage != VEC_F32 && !r->vector)) {
+        h5_free(r->vector);
         h5_free(r->pin);
         h5_free(r->scratch);
         memset(r, 0, sizeof *r);
@@ -167,6 +171,7 @@ void st_reader_close(st_reader *r)
             st_buf_free(&r->scratch[t]);
         }
     }
+    h5_free(r->vector);
     h5_free(r->pin);
     h5_free(r->scratch);
     memset(r, 0, sizeof *r);
@@ -302,6 +307,10 @@ int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_
     if (!isnan(*norm)) {
         ST_TRY(st_read_at(r, ST_PHYS_EMBEDDING, row, &p, &run, err));
         *v = (const float *)(const void *)p;
+        if (r->vector) {
+            vec_stored_decode(r->im->schema->storage, p, (size_t)r->im->schema->dim, r->vector);
+            *v = r->vector;
+        }
     }
     return ST_OK;
 }

@@ -283,7 +283,7 @@ static int write_meta_attrs(const st_root *r, h5_writer *w, const char *columns,
     a[n++] = attr_int("generation", (int64_t)r->generation);
     a[n++] = attr_int("dim", r->schema->dim);
     a[n++] = attr_text("metric", st_metric_name(r->schema->metric));
-    a[n++] = attr_text("storage", "f32");
+    a[n++] = attr_text("storage", st_storage_name(r->schema->storage));
     a[n++] = attr_text("tokenizer", r->schema->tokenizer);
     a[n++] = attr_text("tokenizer_fingerprint", r->schema->fingerprint);
     a[n++] = attr_text("columns", columns);

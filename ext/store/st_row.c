@@ -91,6 +91,23 @@ static int check_finite(const st_schema *s, const st_slot *t, st_error *err)
     return ST_OK;
 }
 
+/* The vector becomes what the store keeps of it. */
+static int take_vector(const st_schema *s, st_slot *t, st_error *err)
+{
+    float *x = (float *)(uintptr_t)t->embedding;
+    t->norm = vec_norm_f32(x, (size_t)s->dim);
+    ST_TRY(check_finite(s, t, err));
+    if (s->storage != VEC_F32) {
+        if (vec_stored_round(s->storage, x, (size_t)s->dim) != VEC_OK) {
+            return st_fail(err, ST_MISUSE, "embedding has a value too large for storage=%s%s",
+                           st_storage_name(s->storage),
+                           s->storage == VEC_F16 ? ", which ends at 65504" : "");
+        }
+        t->norm = vec_norm_f32(x, (size_t)s->dim);
+    }
+    return ST_OK;
+}
+
 static int take_timestamp(const st_value *v, double now, double *out, st_error *err)
 {
     *out = v->type == ST_NULL ? now : v->type == ST_INT ? (double)v->i : v->r;
@@ -119,8 +136,7 @@ int st_slot_make(const st_schema *s, const st_row *row, double now, st_slot **ou
     t->timestamp = timestamp;
     if (t->embedding) {
         memcpy((void *)(uintptr_t)t->embedding, vec->p, vec->n);
-        t->norm = vec_norm_f32(t->embedding, (size_t)s->dim);
-        int rc = check_finite(s, t, err);
+        int rc = take_vector(s, t, err);
         if (rc != ST_OK) {
             st_slot_free(t);
             return rc;

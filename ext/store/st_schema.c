@@ -164,7 +164,13 @@ static void lay_out(st_schema *s)
     number_columns(s);
     s->nphys = ST_PHYS_TEXTS + 2 * s->ntext + s->nsmall;
     add_phys(s, ST_PHYS_ID, "id", 'i', 8, 1, SIZE_OTHER);
-    add_phys(s, ST_PHYS_EMBEDDING, "embedding", 'f', 4, (uint32_t)s->dim, SIZE_VECTOR);
+    if (s->storage == VEC_I8) { // codes, then their scale (vec_stored.c)
+        add_phys(s, ST_PHYS_EMBEDDING, "embedding", 'i', 1,
+                 (uint32_t)vec_stored_bytes(VEC_I8, (size_t)s->dim), SIZE_VECTOR);
+    } else {
+        add_phys(s, ST_PHYS_EMBEDDING, "embedding", 'f', s->storage == VEC_F16 ? 2 : 4,
+                 (uint32_t)s->dim, SIZE_VECTOR);
+    }
     s->phys[ST_PHYS_EMBEDDING].compress = 1;
     add_phys(s, ST_PHYS_NORM, "norm", 'f', 4, 1, SIZE_OTHER);
     memcpy(s->phys[ST_PHYS_NORM].fill, &nan_f, 4);
@@ -248,7 +254,7 @@ static char *dup_text(const char *s)
     return p;
 }
 
-int st_schema_make(int64_t dim, int metric, const st_column *user, size_t nuser,
+int st_schema_make(int64_t dim, int metric, int storage, const st_column *user, size_t nuser,
                    const char *tokenizer, const char *fingerprint, st_schema **out, st_error *err)
 {
     st_schema *s;
@@ -267,6 +273,7 @@ int st_schema_make(int64_t dim, int metric, const st_column *user, size_t nuser,
     }
     s->dim = dim;
     s->metric = metric;
+    s->storage = storage;
     s->nuser = (int)nuser;
     s->ncol = ST_COL_USER + s->nuser;
     if (nuser) {

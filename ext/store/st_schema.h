@@ -112,6 +112,7 @@ typedef struct st_options {
 typedef struct st_schema {
     int64_t dim;
     int metric;
+    int storage;       /* VEC_F32, VEC_F16, VEC_I8 */
     char *tokenizer;   /* specification */
     char *fingerprint; /* of the tokens it makes */
     st_column user[ST_USER_COLUMNS_MAX];
@@ -140,9 +141,9 @@ static inline int st_phys_small(const st_schema *s, int small)
     return ST_PHYS_TEXTS + 2 * s->ntext + small;
 }
 
-/* Fills *out from dim, metric, user columns and the tokenizer's two texts (copied). The caller
-** frees with st_schema_free. */
-int st_schema_make(int64_t dim, int metric, const st_column *user, size_t nuser,
+/* Fills *out from dim, metric, storage, user columns and the tokenizer's two texts (copied). The
+** caller frees with st_schema_free. */
+int st_schema_make(int64_t dim, int metric, int storage, const st_column *user, size_t nuser,
                    const char *tokenizer, const char *fingerprint, st_schema **out, st_error *err);
 void st_schema_free(st_schema *s);
 
@@ -180,6 +181,8 @@ int st_options_get(const st_schema *s, const st_options *o, const char *name, ch
 int st_metric_parse(const char *text, int *out, st_error *err);
 const char *st_metric_name(int metric);
 const char *st_index_name(int index);
+int st_storage_parse(const char *text, int *out, st_error *err);
+const char *st_storage_name(int storage);
 int st_option_index(const char *name); /* -1 when there is none */
 
 /* Decimal text to double without the locale; 1 when all of it was a number. */

@@ -336,11 +336,14 @@ static int start_near(st_cursor *c, const st_query *q, st_error *err)
     return failed_or(c, new_near(c, c->bits, rows_wanted(q), &c->near, err), err);
 }
 
+enum { WIDE_ROWS = 64 };
+
 /* Exact distances of all filtered rows, NaN elsewhere. */
 static int all_distances(st_cursor *c, st_error *err)
 {
     const st_frozen *f = c->v->f;
-    size_t dim = (size_t)f->gen->schema->dim;
+    size_t dim = (size_t)f->gen->schema->dim, elem = f->gen->schema->phys[ST_PHYS_EMBEDDING].elem;
+    float *wide = NULL; // vectors made floats
     int rc;
     c->dist = h5_alloc_array((size_t)f->nrow + 1, sizeof *c->dist);
     if (!c->dist) {
@@ -348,6 +351,12 @@ static int all_distances(st_cursor *c, st_error *err)
     }
     for (uint64_t i = 0; i < f->nrow; i++) {
         c->dist[i] = NAN;
+    }
+    if (f->gen->schema->storage != VEC_F32) {
+        wide = c->wide = h5_alloc_array(WIDE_ROWS * dim, sizeof *wide);
+        if (!wide) {
+            return st_nomem(err);
+        }
     }
     ST_TRY(slot_extents(c, err));
     rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, st_search_stop,
@@ -361,6 +370,13 @@ static int all_distances(st_cursor *c, st_error *err)
         run = ST_MIN(run, nrun);
         vec_extent e = {(const float *)(const void *)v, (const float *)(const void *)norms, row,
                         run};
+        if (wide) {
+            run = e.n = ST_MIN(run, (uint64_t)WIDE_ROWS);
+            for (uint64_t i = 0; i < run; i++) {
+                vec_stored_decode(f->gen->schema->storage, v + i * elem, dim, wide + i * dim);
+            }
+            e.rows = wide;
+        }
         rc = vec_scan(c->metric, c->query, dim, &e, 1, c->bits, c->dist, st_search_stop, c);
     }
     return st_from_vec(err, rc, "the vector search");
@@ -679,6 +695,7 @@ void st_cursor_close(st_cursor *c)
         h5_free(c->plane);
         h5_free(c->exact);
         h5_free(c->dist);
+        h5_free(c->wide);
         h5_free(c->text_rank);
         h5_free(c->weights);
         h5_free(c);

@@ -43,6 +43,7 @@ struct st_cursor {
     uint8_t *record; /* PROBE: a row's record, joined */
     vec_rank *rank;
     vec_rrf *rrf;
+    float *wide;       /* vectors on the way to dist, where they are not stored as floats */
     double *dist;      /* by row, NaN without; where all distances were needed */
     double *text_rank; /* by row, NaN without; hybrid */
     double *weights;   /* of the text part's phrases */

@@ -446,6 +446,7 @@ static void encoded_types(void **state)
         {.cls = 0, .size = 2},
         {.cls = 0, .size = 4, .big_endian = 1},
         {.cls = 0, .is_signed = 1, .size = 8},
+        {.cls = 1, .size = 2},
         {.cls = 1, .size = 4},
         {.cls = 1, .size = 8, .big_endian = 1},
         {.cls = 3, .size = 5, .str_pad = 0},
@@ -464,7 +465,7 @@ static void encoded_types(void **state)
     }
     h5_type t;
     assert_int_equal(h5_type_number('i', 3, &t), H5_MISUSE);
-    assert_int_equal(h5_type_number('f', 2, &t), H5_MISUSE);
+    assert_int_equal(h5_type_number('f', 3, &t), H5_MISUSE);
     assert_int_equal(h5_type_number('x', 4, &t), H5_MISUSE);
     assert_int_equal(t.size, 0);
 }

@@ -50,7 +50,7 @@ static void begin(world *w, const char *compression, const t_dir *d)
     st_column user[4] = {
         {"user_id", ST_TEXT}, {"priority", ST_INT}, {"ratio", ST_REAL}, {"raw", ST_BLOB}};
     static const uint8_t start[H5_SUPERBLOCK_BYTES];
-    t_ok(&err, st_schema_make(20, VEC_COSINE, user, 4, "t", "f", &w->s, &err));
+    t_ok(&err, st_schema_make(20, VEC_COSINE, 0, user, 4, "t", "f", &w->s, &err));
     st_options_default(&w->o);
     t_ok(&err, st_options_set(&w->o, "compression", compression, 1, &err));
     assert_int_equal(h5_io_file(d->h5, H5_IO_WRITE | H5_IO_CREATE, &w->file.io, &e), H5_OK);

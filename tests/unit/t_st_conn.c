@@ -443,7 +443,7 @@ static void creating_what_is_there(void **state)
         {{.dim = 3}, ST_OK, ""},
         {{.dim = 4}, ST_MISUSE, "dim"},
         {{.options = metric, .noption = 1}, ST_MISUSE, "metric"},
-        {{.options = storage, .noption = 1}, ST_UNSUPPORTED, "storage"},
+        {{.options = storage, .noption = 1}, ST_MISUSE, "storage"},
         {{.options = bad, .noption = 1}, ST_MISUSE, "autoflush"},
         {{.options = nothing, .noption = 1}, ST_NOTFOUND, "nothing"},
         {{.tokenizer = "ascii"}, ST_MISUSE, "tokenize"},

@@ -18,7 +18,7 @@ static st_schema *schema(void)
     st_error err = {0, ""};
     st_column user[4] = {
         {"user_id", ST_TEXT}, {"priority", ST_INT}, {"ratio", ST_REAL}, {"raw", ST_BLOB}};
-    t_ok(&err, st_schema_make(T_DIM, VEC_COSINE, user, 4, "t", "f", &s, &err));
+    t_ok(&err, st_schema_make(T_DIM, VEC_COSINE, 0, user, 4, "t", "f", &s, &err));
     return s;
 }
 

@@ -26,7 +26,7 @@ static st_schema *make(const st_column *user, size_t n)
 {
     st_schema *s;
     st_error err = {0, ""};
-    t_ok(&err, st_schema_make(5, VEC_L2, user, n, "spec", "print", &s, &err));
+    t_ok(&err, st_schema_make(5, VEC_L2, 0, user, n, "spec", "print", &s, &err));
     return s;
 }
 
@@ -83,7 +83,7 @@ static int name_code(const char *name, int type)
     st_column c = column(name, type);
     st_schema *s;
     st_error err = {0, ""};
-    int rc = st_schema_make(3, 0, &c, 1, "t", "f", &s, &err);
+    int rc = st_schema_make(3, 0, 0, &c, 1, "t", "f", &s, &err);
     assert_int_equal(err.code, rc);
     assert_true((s != NULL) == (rc == ST_OK));
     st_schema_free(s);
@@ -113,11 +113,11 @@ static void names(void **state)
     memset(c.name, 'n', sizeof c.name - 1);
     st_schema_free(make(&c, 1));
     const st_column twice[] = {column("ab", ST_INT), column("AB", ST_TEXT)};
-    assert_int_equal(st_schema_make(3, 0, twice, 2, "t", "f", &s, NULL), ST_MISUSE);
-    assert_int_equal(st_schema_make(0, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
-    assert_int_equal(st_schema_make(-1, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
-    assert_int_equal(st_schema_make(ST_DIM_MAX + 1, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
-    assert_int_equal(st_schema_make(ST_DIM_MAX, 0, NULL, 0, "t", "f", &s, NULL), ST_OK);
+    assert_int_equal(st_schema_make(3, 0, 0, twice, 2, "t", "f", &s, NULL), ST_MISUSE);
+    assert_int_equal(st_schema_make(0, 0, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
+    assert_int_equal(st_schema_make(-1, 0, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
+    assert_int_equal(st_schema_make(ST_DIM_MAX + 1, 0, 0, NULL, 0, "t", "f", &s, NULL), ST_MISUSE);
+    assert_int_equal(st_schema_make(ST_DIM_MAX, 0, 0, NULL, 0, "t", "f", &s, NULL), ST_OK);
     st_schema_free(s);
 }
 
@@ -134,7 +134,7 @@ static void many_columns(void **state)
     s = make(user, ST_USER_COLUMNS_MAX);
     assert_true(s->nphys <= ST_PHYS_MAX);
     st_schema_free(s);
-    assert_int_equal(st_schema_make(3, 0, user, ST_USER_COLUMNS_MAX + 1, "t", "f", &s, NULL),
+    assert_int_equal(st_schema_make(3, 0, 0, user, ST_USER_COLUMNS_MAX + 1, "t", "f", &s, NULL),
                      ST_LIMIT);
 }
 

@@ -164,14 +164,13 @@ static int write_row(sql_table *t, const uint8_t owner[16], int64_t txid)
 {
     sqlite3 *db = t->db->db;
     int64_t query_only = 0;
-    int rc = sql_query_int(db, "PRAGMA query_only", 0, &query_only);
-    if (rc == SQLITE_OK && query_only) {
-        rc = sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
-    }
-    if (rc == SQLITE_OK) {
-        rc = write_there(t, owner, txid);
+    int rc = write_there(t, owner, txid);
+    if ((rc & 0xff) == SQLITE_READONLY) {
+        sql_query_int(db, "PRAGMA query_only", 0, &query_only);
     }
     if (query_only) {
+        sqlite3_exec(db, "PRAGMA query_only = 0", NULL, NULL, NULL);
+        rc = write_there(t, owner, txid);
         sqlite3_exec(db, "PRAGMA query_only = 1", NULL, NULL, NULL);
     }
     return rc;

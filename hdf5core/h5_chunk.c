@@ -113,14 +113,7 @@ int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, 
     const h5_dataset_info *info = &r->o->info;
     if (h5_pipeline_is_raw(&info->pipeline, c->mask))
         return h5_read_raw(r, c->addr, runs, dst, "chunk", err);
-    if (info->size > H5_DECODE_BYTES_MAX)
-        return h5_fail(err, H5_LIMIT, c->addr,
-                       "filtered chunk of %" PRIu64 " bytes, H5_DECODE_BYTES_MAX = %llu",
-                       info->size, (unsigned long long)H5_DECODE_BYTES_MAX);
-    if (info->size > h5_pipeline_expansion(&info->pipeline, c->mask, c->size))
-        return h5_fail(err, H5_FORMAT, c->addr,
-                       "chunk of %" PRIu64 " bytes cannot come from %" PRIu64 " stored", info->size,
-                       c->size);
+    H5_TRY(h5_pipeline_allow(&info->pipeline, c->mask, c->size, info->size, "chunk", c->addr, err));
     H5_TRY(h5_file_inside(r->f, c->addr, c->size, "chunk", err));
     H5_TRY(reserve(r, c->size, err));
     H5_TRY(h5_file_read_data(r->f, c->addr, r->stored, (size_t)c->size, "chunk", err));

@@ -61,7 +61,7 @@ static int load_from(h5_object *o, const h5_dense *d, int is_attr, h5_error *err
     int rc = h5_fheap_open(&l.heap, o->f, d->heap, err);
     // A heap may hold more than the file where it is compressed.
     if (rc == H5_OK && l.heap.pipeline.n)
-        l.left = H5_DECODE_BYTES_MAX;
+        l.left = H5_DECODE_BYTES_MAX + 16 * o->f->most;
     if (rc == H5_OK)
         rc = h5_btree2_each(o->f, d->index, &l.info, add, &l, err);
     h5_fheap_close(&l.heap);

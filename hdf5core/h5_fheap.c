@@ -197,9 +197,8 @@ static int load_indirect(h5_fheap *h, int level, uint64_t addr, unsigned rows, u
 static int decode(h5_fheap *h, uint8_t **p, uint64_t stored, uint32_t mask, uint64_t bytes,
                   h5_error *err)
 {
-    if (bytes > h5_pipeline_expansion(&h->pipeline, mask, stored))
-        return h5_fail(err, H5_FORMAT, h->addr,
-                       "fractal heap: block of %" PRIu64 " bytes from %" PRIu64, bytes, stored);
+    H5_TRY(
+        h5_pipeline_allow(&h->pipeline, mask, stored, bytes, "fractal heap block", h->addr, err));
     uint8_t *plain = h5_malloc((size_t)bytes);
     if (!plain)
         return h5_fail_nomem(err, "a fractal heap block");
@@ -335,10 +334,6 @@ static int load_huge(h5_fheap *h, const huge *w, h5_arena *arena, const uint8_t 
                      size_t *bytes, h5_error *err)
 {
     uint8_t *stored;
-    if (w->plain > H5_DECODE_BYTES_MAX)
-        return h5_fail(err, H5_LIMIT, w->addr,
-                       "huge object of %" PRIu64 " bytes, H5_DECODE_BYTES_MAX = %llu", w->plain,
-                       (unsigned long long)H5_DECODE_BYTES_MAX);
     H5_TRY(h5_file_load(h->f, w->addr, w->bytes, "huge object", &stored, err));
     int rc = h->pipeline.n ? decode(h, &stored, w->bytes, w->mask, w->plain, err) : H5_OK;
     if (rc == H5_OK)

@@ -11,6 +11,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <inttypes.h>
+
 #include "h5_filter.h"
 
 static const h5_filter_row *const rows[] = {
@@ -127,24 +129,6 @@ int h5_pipeline_is_raw(const h5_pipeline *p, uint32_t mask)
     return 1;
 }
 
-uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n)
-{
-    for (int i = p->n; i-- > 0;) {
-        const h5_filter_row *row = h5_filter_find(p->filter[i].id);
-        if (mask >> i & 1)
-            continue;
-        if (!row)
-            return UINT64_MAX;
-        if (row->most)
-            n = row->most(&p->filter[i], n);
-        else if (!h5_mul_fits(n, row->expansion, &n))
-            return UINT64_MAX;
-        if (!h5_add_fits(n, 64, &n))
-            return UINT64_MAX;
-    }
-    return n;
-}
-
 /* Index of the next filter below i that mask does not leave out, -1 when there is none. */
 static int next_filter(uint32_t mask, int i)
 {
@@ -153,15 +137,73 @@ static int next_filter(uint32_t mask, int i)
     return i;
 }
 
+/* The most bytes that one filter makes of n; UINT64_MAX when that is unknown. */
+static uint64_t step_most(const h5_filter *f, uint64_t n)
+{
+    const h5_filter_row *row = h5_filter_find(f->id);
+    if (!row)
+        return UINT64_MAX;
+    if (row->most)
+        n = row->most(f, n);
+    else if (!h5_mul_fits(n, row->expansion, &n))
+        return UINT64_MAX;
+    return h5_add_fits(n, 64, &n) ? n : UINT64_MAX;
+}
+
+uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n)
+{
+    for (int i = p->n; i-- > 0;)
+        if (!(mask >> i & 1))
+            n = step_most(&p->filter[i], n);
+    return n;
+}
+
+/* Between two filters the bytes may be somewhat more than at the end: incompressible input grows by
+** a few per mille. */
+static uint64_t middle_of(uint64_t out_n)
+{
+    return out_n + out_n / 64 + 4096;
+}
+
+/* The most bytes in memory while n stored bytes are decoded into out_n, these included and those
+** not. */
+static uint64_t memory_of(const h5_pipeline *p, uint32_t mask, uint64_t n, uint64_t out_n)
+{
+    uint64_t middle = middle_of(out_n), have = 0, most = 0;
+    for (int i = next_filter(mask, p->n); i >= 0; i = next_filter(mask, i)) {
+        uint64_t next = step_most(&p->filter[i], n);
+        n = next = next < middle ? next : middle;
+        if (next_filter(mask, i) < 0)
+            next = 0; // goes to its place
+        most = have + next > most ? have + next : most;
+        have = next;
+    }
+    return most + out_n;
+}
+
+int h5_pipeline_allow(const h5_pipeline *p, uint32_t mask, uint64_t n, uint64_t out_n,
+                      const char *what, uint64_t addr, h5_error *err)
+{
+    if (out_n > h5_pipeline_expansion(p, mask, n))
+        return h5_fail(err, H5_FORMAT, addr,
+                       "%s of %" PRIu64 " bytes cannot come from %" PRIu64 " stored", what, out_n,
+                       n);
+    if (out_n > H5_CHUNK_BYTES_MAX ||
+        (memory_of(p, mask, n, out_n) > H5_DECODE_BYTES_MAX && out_n / H5_DECODE_RATIO > n))
+        return h5_fail(err, H5_LIMIT, addr,
+                       "%s of %" PRIu64 " bytes from %" PRIu64
+                       " stored: decoding takes more than H5_DECODE_BYTES_MAX = %llu",
+                       what, out_n, n, H5_DECODE_BYTES_MAX);
+    return H5_OK;
+}
+
 int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size_t n, void *out,
                        size_t out_n, h5_error *err)
 {
     int rc = H5_OK;
     uint8_t *have = NULL, *next = NULL;
     const uint8_t *src = in;
-    // Between two filters the bytes may be somewhat more than at the end: incompressible input
-    // grows by a few per mille.
-    size_t middle = out_n + out_n / 64 + 4096;
+    uint64_t middle = middle_of(out_n);
     int i = next_filter(mask, p->n);
     if (i < 0) {
         if (n != out_n)
@@ -181,12 +223,14 @@ int h5_pipeline_decode(const h5_pipeline *p, uint32_t mask, const void *in, size
         if (below < 0) {
             H5_TRY_DONE(row->decode(&p->filter[i], src, n, out, out_n, &made, err));
         } else {
-            next = h5_malloc(middle);
+            uint64_t most = step_most(&p->filter[i], n);
+            size_t cap = (size_t)(most < middle ? most : middle);
+            next = h5_malloc(cap);
             if (!next) {
                 rc = h5_fail_nomem(err, "a decoded chunk");
                 goto done;
             }
-            H5_TRY_DONE(row->decode(&p->filter[i], src, n, next, middle, &made, err));
+            H5_TRY_DONE(row->decode(&p->filter[i], src, n, next, cap, &made, err));
             h5_free(have);
             src = have = next;
             next = NULL;

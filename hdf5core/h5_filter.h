@@ -55,4 +55,9 @@ int h5_pipeline_is_raw(const h5_pipeline *p, uint32_t mask);
 ** */
 uint64_t h5_pipeline_expansion(const h5_pipeline *p, uint32_t mask, uint64_t n);
 
+/* H5_OK when n stored bytes may be decoded into out_n; else H5_FORMAT, since they cannot become
+** that many, or H5_LIMIT H5_DECODE_BYTES_MAX. what and addr are for texts. */
+int h5_pipeline_allow(const h5_pipeline *p, uint32_t mask, uint64_t n, uint64_t out_n,
+                      const char *what, uint64_t addr, h5_error *err);
+
 #endif

@@ -25,6 +25,7 @@
 #include "h5_heaps.h"
 
 typedef struct object {
+    uint32_t index;
     const uint8_t *p;
     uint64_t n;
 } object;
@@ -32,8 +33,8 @@ typedef struct object {
 typedef struct collection {
     uint64_t addr;
     uint8_t *bytes;
-    object *objects; /* by index; p NULL: none */
-    uint32_t nobject;
+    object *objects; /* by index */
+    size_t nobject;
 } collection;
 
 struct h5_heaps {
@@ -77,40 +78,38 @@ static size_t head_bytes(const h5_file *f)
     return (8 + (size_t)f->lengths + 7) / 8 * 8;
 }
 
+static int by_index(const void *a, const void *b)
+{
+    const object *x = a, *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
 /* Makes the table of objects of the n bytes of c. */
 static int index_objects(const h5_file *f, collection *c, size_t n, h5_error *err)
 {
-    size_t begin = head_bytes(f);
-    uint32_t most = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        h5_cur cur = h5_cur_on(c->bytes + begin, n - begin);
-        while (cur.left >= begin) {
-            uint32_t index = h5_cur_u16(&cur);
-            h5_cur_take(&cur, 6);
-            uint64_t size = h5_cur_length(&cur, f);
-            h5_cur_take(&cur, begin - 8 - f->lengths);
-            if (index == 0)
-                break;
-            const uint8_t *p = size <= cur.left ? h5_cur_take(&cur, (size_t)size) : NULL;
-            if (!p)
-                return h5_fail(err, H5_FORMAT, c->addr,
-                               "global heap: object %u of %" PRIu64 " bytes", (unsigned)index,
-                               size);
-            size_t pad = (size_t)(-size & 7);
-            h5_cur_take(&cur, pad < cur.left ? pad : cur.left);
-            most = index > most ? index : most;
-            if (pass == 1) {
-                c->objects[index].p = p;
-                c->objects[index].n = size;
-            }
-        }
-        if (pass == 0) {
-            c->nobject = most + 1;
-            c->objects = h5_calloc(c->nobject, sizeof *c->objects);
-            if (!c->objects)
-                return h5_fail_nomem(err, "a global heap");
-        }
+    size_t begin = head_bytes(f), cap = 0;
+    int sorted = 1;
+    h5_cur cur = h5_cur_on(c->bytes + begin, n - begin);
+    while (cur.left >= begin) {
+        object o = {.index = h5_cur_u16(&cur)};
+        h5_cur_take(&cur, 6);
+        o.n = h5_cur_length(&cur, f);
+        h5_cur_take(&cur, begin - 8 - f->lengths);
+        if (o.index == 0)
+            break;
+        o.p = o.n <= cur.left ? h5_cur_take(&cur, (size_t)o.n) : NULL;
+        if (!o.p)
+            return h5_fail(err, H5_FORMAT, c->addr, "global heap: object %u of %" PRIu64 " bytes",
+                           (unsigned)o.index, o.n);
+        size_t pad = (size_t)(-o.n & 7);
+        h5_cur_take(&cur, pad < cur.left ? pad : cur.left);
+        if (!h5_grow((void **)&c->objects, &cap, c->nobject, sizeof *c->objects))
+            return h5_fail_nomem(err, "a global heap");
+        sorted &= c->nobject == 0 || c->objects[c->nobject - 1].index < o.index;
+        c->objects[c->nobject++] = o;
     }
+    if (!sorted)
+        qsort(c->objects, c->nobject, sizeof *c->objects, by_index);
     return H5_OK;
 }
 
@@ -171,10 +170,14 @@ int h5_heaps_object(h5_heaps *h, uint64_t addr, uint32_t index, const uint8_t **
     *out = NULL;
     *n = 0;
     H5_TRY(find(h, addr, &c, err));
-    if (index >= c->nobject || !c->objects[index].p)
+    const object key = {.index = index};
+    const object *found = NULL;
+    if (c->nobject > 0)
+        found = bsearch(&key, c->objects, c->nobject, sizeof key, by_index);
+    if (!found)
         return h5_fail(err, H5_FORMAT, addr, "global heap: no object %u", (unsigned)index);
-    *out = c->objects[index].p;
-    *n = c->objects[index].n;
+    *out = found->p;
+    *n = found->n;
     return H5_OK;
 }
 

@@ -60,9 +60,16 @@
 /* Bytes of one whole chunk. HDF5's own limit: chunk sizes are 32-bit in every libhdf5. */
 #define H5_CHUNK_BYTES_MAX 0xFFFFFFFFull
 
-/* Bytes of one chunk that must be decoded in memory. libhdf5's cache holds 1 MiB by default and
-** tools choose at most some hundred MiB; beyond 1 GiB two buffers of it would endanger the host. */
-#define H5_DECODE_BYTES_MAX (1ull << 30)
+/* Bytes in memory while one chunk or block is decoded, its result among them, unless a sixteenth of
+** that is stored. Chunks of 64 MiB fit through every usual pipeline, whatever they are stored as;
+** larger ones as long as they are compressed to no less than the sixteenth, so that it is the file
+** that asks for the memory, not a few bytes of it. */
+#define H5_DECODE_BYTES_MAX (160ull << 20)
+#define H5_DECODE_RATIO     16u
+
+/* Bytes of paths that a walk keeps, besides 16 times what the file holds: names that many objects
+** have in common can make paths longer than the file, over and over. */
+#define H5_WALK_PATHS_MAX (64u << 20)
 
 /* Entries of the chunk table of a dataset that has no index in the file, since nothing in the file
 ** then bounds them: 4 Mi entries are 96 MiB of table, and 64 Gi rows of one byte in 16 KiB chunks.

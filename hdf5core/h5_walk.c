@@ -5,8 +5,8 @@
  * hash table with the path of each. A group is entered when it is met first, so a circle of hard
  * links ends by itself.
  *
- * ERRORS   H5_LIMIT H5_WALK_DEPTH_MAX; an object that does not open is an item, not a failure
- * TESTS    test_h5show.py
+ * ERRORS   H5_LIMIT H5_WALK_DEPTH_MAX, H5_WALK_PATHS_MAX; an object that does not open is an item,
+ * not a failure TESTS    test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,6 +24,7 @@ typedef struct walk {
     met *table; /* cap a power of two, at most half full */
     size_t n, cap;
     h5_arena paths;
+    uint64_t left; /* bytes of paths that may still be kept */
     int depth;
 } walk;
 
@@ -116,10 +117,16 @@ static int note(walk *w, uint64_t addr, const char *path, const char **same, h5_
         *same = m->path;
         return H5_OK;
     }
-    char *copy = h5_arena_alloc(&w->paths, strlen(path) + 1);
+    size_t n = strlen(path) + 1;
+    if (n > w->left)
+        return h5_fail(err, H5_LIMIT, addr,
+                       "a walk: longer paths than H5_WALK_PATHS_MAX = %u allows",
+                       H5_WALK_PATHS_MAX);
+    w->left -= n;
+    char *copy = h5_arena_alloc(&w->paths, n);
     if (!copy)
         return h5_fail_nomem(err, "a walk");
-    memcpy(copy, path, strlen(path) + 1);
+    memcpy(copy, path, n);
     m->addr = addr;
     m->path = copy;
     w->n++;
@@ -160,6 +167,7 @@ static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_i
 int h5_walk(h5_file *f, int (*visit)(void *ctx, const h5_item *item), void *ctx, h5_error *err)
 {
     walk w = {.f = f, .visit = visit, .ctx = ctx};
+    w.left = f->most > UINT64_MAX / 32 ? UINT64_MAX : 16 * f->most + H5_WALK_PATHS_MAX;
     int rc = walk_object(&w, f->root, "/", NULL, err);
     h5_free(w.table);
     h5_arena_free(&w.paths);

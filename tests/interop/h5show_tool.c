@@ -1,15 +1,15 @@
 /*
  * h5show_tool.c - everything that hdf5core finds in a file, for comparison and for bug reports
  *
- *   h5show_tool FILE     a line of JSON for each object and link, followed by the values that its
- *                        "data" names, as raw bytes one behind the other
+ *   h5show_tool FILE [BYTES]   a line of JSON for each object and link, followed by the values that
+ *                              its "data" names, as raw bytes one behind the other; of datasets of
+ *                              up to BYTES, 2 GiB else
  *
  * A value of any type is cut into leaves: the fields of compounds, under the names that lead to
- * them,
- * and everything else. Numbers are given in little-endian order and their own width (floats of odd
- * layout as doubles), strings with a NUL between them, each variable-length sequence with its
- * number
- * of elements in 8 bytes before it, references as pairs of kind and address, 8 bytes each.
+ * them, and everything else. Numbers are given in little-endian order and their own width (floats
+ * of odd layout as doubles), strings with a NUL between them, each variable-length sequence with
+ * its number of elements in 8 bytes before it, references as pairs of kind and address, 8 bytes
+ * each.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -31,6 +31,7 @@ static h5_file *file;
 static h5_heaps *heaps;
 static bytes data; /* what follows the line */
 static h5_error err;
+static size_t most = (size_t)1 << 31; /* bytes of a dataset that are read */
 
 static void put(const void *p, size_t n)
 {
@@ -405,7 +406,7 @@ static void show_values(const h5_object *o, const h5_dataset_info *d, uint64_t c
 {
     uint64_t start[H5_RANK_MAX] = {0};
     size_t n = (size_t)count * d->type.size;
-    uint8_t *buf = n < (size_t)1 << 31 ? malloc(n + 1) : NULL;
+    uint8_t *buf = n <= most ? malloc(n + 1) : NULL;
     h5_error_clear(&err);
     int rc = buf ? h5_dataset_read_stored(file, o, start, d->dims, buf, n, &err)
                  : h5_fail(&err, H5_LIMIT, H5_UNDEF, "more bytes than this tool takes");
@@ -496,10 +497,12 @@ static int show(void *ctx, const h5_item *item)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: h5show_tool FILE\n");
+    if (argc != 2 && argc != 3) {
+        fprintf(stderr, "usage: h5show_tool FILE [BYTES]\n");
         return 2;
     }
+    if (argc == 3)
+        most = strtoul(argv[2], NULL, 10);
     int rc = h5_file_open_path(argv[1], &file, &err);
     if (rc == H5_OK)
         rc = h5_heaps_open(file, &heaps, &err);

@@ -335,13 +335,15 @@ static void chunk_too_large(void **state)
     uint32_t chunk = 1u << 31;
     h5_object *o;
     uint8_t v;
-    h5_chunk c = {48, 100, 0};
+    static const uint8_t stored[40000]; // which zstd could make 2 GiB of
+    h5_chunk c = {48, sizeof stored, 0};
     h5_pipeline p = {.n = 1};
     p.filter[0] = (h5_filter){.id = H5_FILTER_ZSTD, .nvalue = 1, .value = {3}};
     h5_dataset_spec d = {
         .type = t_h5_type('u', 1), .rank = 1, .dims = &rows, .maxdims = &rows, .chunk = &chunk};
     d.pipeline = &p;
     t_h5_begin(&t);
+    T_OK(&t, h5_writer_append(t.w, stored, sizeof stored, 1, &c.addr, &t.err));
     T_OK(&t, h5_write_fixed_array(t.w, &c, 1, 1, rows, &d.addr, &t.err));
     T_OK(&t, h5_write_dataset(t.w, &d, &at, &t.err));
     t_h5_open(&t, t_h5_root(&t, "d", at));

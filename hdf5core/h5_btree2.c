@@ -1,5 +1,7 @@
 /*
- * h5_btree2.c - version 2 B-trees: all records of one, in order
+ * h5_btree2.c - version 2 B-trees: all records of one, in order, or the one that is looked for
+ *
+ * A look-up keeps the nodes on its path, one a depth, so that neighbours cost no further read.
  *
  * FORMAT   HDF5 spec: III.A.2 "Version 2 B-trees"
  *   header:   "BTHD" | version 0 | type 1 | node bytes 4 | record bytes 2 | depth 2 | split 1 |
@@ -11,7 +13,7 @@
  *   the first, under a node of that depth for the second.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
- * TESTS    test_h5show.py
+ * TESTS    t_h5_index.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,18 +24,6 @@
 
 enum { NODE_HEAD = 6, NODE_FIXED = 10 };
 
-typedef struct walk {
-    h5_file *f;
-    h5_btree2 *info;
-    uint32_t node_bytes;
-    unsigned width;                         /* of the records of a node */
-    unsigned under[H5_BTREE_DEPTH_MAX + 1]; /* width of the records under a node of a depth */
-    uint64_t most[H5_BTREE_DEPTH_MAX + 1];  /* records of a node of a depth */
-    uint64_t left;                          /* bytes of nodes that may still be read */
-    int (*each)(void *ctx, const uint8_t *record, h5_error *err);
-    void *ctx;
-} walk;
-
 static unsigned width_of(uint64_t v)
 {
     unsigned n = 1;
@@ -43,11 +33,11 @@ static unsigned width_of(uint64_t v)
 }
 
 /* What the widths in the nodes follow from. */
-static int settle(walk *w, unsigned depth, h5_error *err)
+static int settle(h5_btree2 *w, unsigned depth, h5_error *err)
 {
-    uint64_t size = w->info->record_bytes, all, offsets = w->f->offsets;
+    uint64_t size = w->record_bytes, all, offsets = w->f->offsets;
     if (size == 0 || w->node_bytes < NODE_FIXED + size)
-        return h5_fail(err, H5_FORMAT, w->info->addr,
+        return h5_fail(err, H5_FORMAT, w->addr,
                        "version 2 B-tree: records of %" PRIu64 " bytes in nodes of %u", size,
                        (unsigned)w->node_bytes);
     all = w->most[0] = (w->node_bytes - NODE_FIXED) / size;
@@ -55,7 +45,7 @@ static int settle(walk *w, unsigned depth, h5_error *err)
     for (unsigned d = 1; d <= depth; d++) {
         uint64_t pointer = offsets + w->width + w->under[d - 1]; // under a leaf: 0 bytes
         if (w->node_bytes < NODE_FIXED + pointer)
-            return h5_fail(err, H5_FORMAT, w->info->addr, "version 2 B-tree: nodes of %u bytes",
+            return h5_fail(err, H5_FORMAT, w->addr, "version 2 B-tree: nodes of %u bytes",
                            (unsigned)w->node_bytes);
         w->most[d] = (w->node_bytes - NODE_FIXED - pointer) / (size + pointer);
         if (!h5_mul_fits(all, w->most[d] + 1, &all) || !h5_add_fits(all, w->most[d], &all))
@@ -65,21 +55,22 @@ static int settle(walk *w, unsigned depth, h5_error *err)
     return H5_OK;
 }
 
-static int load(walk *w, uint64_t addr, unsigned depth, uint64_t n, uint8_t **out, h5_error *err)
+static int load(h5_btree2 *w, uint64_t addr, unsigned depth, uint64_t n, uint8_t **out,
+                h5_error *err)
 {
     uint64_t pointer = depth ? w->f->offsets + w->width + w->under[depth - 1] : 0;
     *out = NULL;
     if (n > w->most[depth])
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: %" PRIu64 " records in a node", n);
-    uint64_t bytes = NODE_FIXED + n * w->info->record_bytes + (depth ? (n + 1) * pointer : 0);
+    uint64_t bytes = NODE_FIXED + n * w->record_bytes + (depth ? (n + 1) * pointer : 0);
     if (bytes > w->left)
         return h5_fail(err, H5_FORMAT, addr,
                        "version 2 B-tree: its nodes are longer than the file");
     w->left -= bytes;
     H5_TRY(h5_file_load(w->f, addr, bytes, "version 2 B-tree", out, err));
     int rc = h5_sum_check(*out, (size_t)bytes, "version 2 B-tree", addr, err);
-    if (rc == H5_OK && (memcmp(*out, depth ? "BTIN" : "BTLF", 4) != 0 || (*out)[4] != 0 ||
-                        (*out)[5] != w->info->type))
+    if (rc == H5_OK &&
+        (memcmp(*out, depth ? "BTIN" : "BTLF", 4) != 0 || (*out)[4] != 0 || (*out)[5] != w->type))
         rc = h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: node without signature");
     if (rc != H5_OK) {
         h5_free(*out);
@@ -88,36 +79,49 @@ static int load(walk *w, uint64_t addr, unsigned depth, uint64_t n, uint8_t **ou
     return rc;
 }
 
-static int walk_node(walk *w, uint64_t addr, unsigned depth, uint64_t n, h5_error *err)
+/* Bytes of a pointer to a child. */
+static size_t pointer_bytes(const h5_btree2 *w, unsigned depth)
+{
+    return depth ? w->f->offsets + w->width + w->under[depth - 1] : 0;
+}
+
+static void take_child(const h5_btree2 *w, h5_cur *c, unsigned depth, uint64_t *addr, uint64_t *n)
+{
+    *addr = h5_cur_addr(c, w->f);
+    *n = h5_cur_uint(c, w->width);
+    if (depth > 1)
+        h5_cur_uint(c, w->under[depth - 1]);
+}
+
+static int each_of(h5_btree2 *w, uint64_t addr, unsigned depth, uint64_t n, h5_btree2_visit *each,
+                   void *ctx, h5_error *err)
 {
     uint8_t *p;
-    size_t size = w->info->record_bytes;
+    size_t size = w->record_bytes;
     H5_TRY(load(w, addr, depth, n, &p, err));
     int rc = H5_OK;
-    size_t pointer = depth ? w->f->offsets + w->width + w->under[depth - 1] : 0;
-    h5_cur c = h5_cur_on(p + NODE_HEAD + n * size, depth ? (size_t)(n + 1) * pointer : 0);
+    h5_cur c = h5_cur_on(p + NODE_HEAD + n * size, (size_t)(n + 1) * pointer_bytes(w, depth));
     for (uint64_t i = 0; rc == H5_OK && i <= n; i++) {
         if (depth) {
-            uint64_t child = h5_cur_addr(&c, w->f), have = h5_cur_uint(&c, w->width);
-            if (depth > 1)
-                h5_cur_uint(&c, w->under[depth - 1]);
-            rc = walk_node(w, child, depth - 1, have, err);
+            uint64_t child, have;
+            take_child(w, &c, depth, &child, &have);
+            rc = each_of(w, child, depth - 1, have, each, ctx, err);
         }
         if (rc == H5_OK && i < n)
-            rc = w->each(w->ctx, p + NODE_HEAD + i * size, err);
+            rc = each(ctx, p + NODE_HEAD + i * size, err);
     }
     h5_free(p);
     return rc;
 }
 
-int h5_btree2_each(h5_file *f, uint64_t addr, h5_btree2 *info,
-                   int (*each)(void *ctx, const uint8_t *record, h5_error *err), void *ctx,
-                   h5_error *err)
+int h5_btree2_open(h5_btree2 *t, h5_file *f, uint64_t addr, h5_error *err)
 {
     uint8_t head[38];
     size_t bytes = 22 + f->offsets + f->lengths;
-    walk w = {.f = f, .info = info, .left = f->most, .each = each, .ctx = ctx};
-    info->addr = addr;
+    memset(t, 0, sizeof *t);
+    t->f = f;
+    t->left = f->most;
+    t->addr = addr;
     H5_TRY(h5_file_read(f, addr, head, bytes, "version 2 B-tree", err));
     h5_cur c = h5_cur_on(head, bytes);
     int sig = h5_cur_sig(&c, "BTHD");
@@ -125,17 +129,75 @@ int h5_btree2_each(h5_file *f, uint64_t addr, h5_btree2 *info,
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: no signature");
     H5_TRY(h5_sum_check(head, bytes, "version 2 B-tree", addr, err));
     unsigned version = h5_cur_u8(&c);
-    info->type = h5_cur_u8(&c);
-    w.node_bytes = h5_cur_u32(&c);
-    info->record_bytes = h5_cur_u16(&c);
-    unsigned depth = h5_cur_u16(&c);
+    t->type = h5_cur_u8(&c);
+    t->node_bytes = h5_cur_u32(&c);
+    t->record_bytes = h5_cur_u16(&c);
+    t->depth = h5_cur_u16(&c);
     h5_cur_u16(&c);
-    uint64_t root = h5_cur_addr(&c, f), n = h5_cur_u16(&c);
+    t->root = h5_cur_addr(&c, f);
+    t->n = h5_cur_u16(&c);
     if (version != 0)
         return h5_fail(err, H5_FORMAT, addr, "version 2 B-tree: version %u", version);
-    if (depth > H5_BTREE_DEPTH_MAX)
+    if (t->depth > H5_BTREE_DEPTH_MAX)
         return h5_fail(err, H5_LIMIT, addr, "version 2 B-tree: depth %u, H5_BTREE_DEPTH_MAX = %d",
-                       depth, H5_BTREE_DEPTH_MAX);
-    H5_TRY(settle(&w, depth, err));
-    return root == H5_UNDEF ? H5_OK : walk_node(&w, root, depth, n, err);
+                       t->depth, H5_BTREE_DEPTH_MAX);
+    return settle(t, t->depth, err);
+}
+
+int h5_btree2_each(h5_btree2 *t, h5_btree2_visit *each, void *ctx, h5_error *err)
+{
+    return t->root == H5_UNDEF ? H5_OK : each_of(t, t->root, t->depth, t->n, each, ctx, err);
+}
+
+/* Makes the node at addr the one of its depth. */
+static int enter(h5_btree2 *t, uint64_t addr, unsigned depth, uint64_t n, const uint8_t **out,
+                 h5_error *err)
+{
+    h5_btree2_node *b = &t->path[depth];
+    if (!b->p || b->addr != addr || b->n != n) {
+        h5_free(b->p);
+        H5_TRY(load(t, addr, depth, n, &b->p, err)); // b->p is NULL after a failure
+        b->addr = addr;
+        b->n = n;
+    }
+    *out = b->p + NODE_HEAD;
+    return H5_OK;
+}
+
+int h5_btree2_find(h5_btree2 *t, int (*compare)(const void *ctx, const uint8_t *record),
+                   const void *ctx, const uint8_t **record, h5_error *err)
+{
+    uint64_t addr = t->root, n = t->n;
+    size_t size = t->record_bytes;
+    *record = NULL;
+    for (unsigned depth = t->depth; addr != H5_UNDEF; depth--) {
+        const uint8_t *p;
+        H5_TRY(enter(t, addr, depth, n, &p, err));
+        uint64_t lo = 0, hi = n; // the records before lo come before what is looked for
+        while (lo < hi) {
+            uint64_t mid = (lo + hi) / 2;
+            int c = compare(ctx, p + mid * size);
+            if (c == 0) {
+                *record = p + mid * size;
+                return H5_OK;
+            }
+            if (c > 0)
+                lo = mid + 1;
+            else
+                hi = mid;
+        }
+        if (depth == 0)
+            break;
+        size_t pointer = pointer_bytes(t, depth);
+        h5_cur c = h5_cur_on(p + n * size + lo * pointer, pointer);
+        take_child(t, &c, depth, &addr, &n);
+    }
+    return H5_OK;
+}
+
+void h5_btree2_close(h5_btree2 *t)
+{
+    for (int i = 0; i <= H5_BTREE_DEPTH_MAX; i++)
+        h5_free(t->path[i].p);
+    memset(t, 0, sizeof *t);
 }

@@ -25,7 +25,7 @@ int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n,
 {
     h5_cidx ix;
     h5_chunk *table = NULL;
-    uint64_t at[H5_RANK_MAX] = {0}, slot = 0, total;
+    uint64_t at[H5_RANK_MAX] = {0}, total;
     *out = NULL;
     *n = 0;
     int rc = h5_cidx_open(&ix, f, o, err);
@@ -46,14 +46,10 @@ int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n,
         goto done;
     }
     for (uint64_t i = 0; i < total; i++) {
-        H5_TRY_DONE(h5_cidx_get(&ix, slot, &table[i], err));
-        for (int d = ix.grid.rank; d-- > 0;) {
-            slot += ix.grid.step[d];
+        H5_TRY_DONE(h5_cidx_get(&ix, at, &table[i], err));
+        for (int d = ix.grid.rank; d-- > 0; at[d] = 0)
             if (++at[d] < ix.grid.n[d])
                 break;
-            slot -= ix.grid.step[d] * at[d];
-            at[d] = 0;
-        }
     }
     *out = table;
     *n = (size_t)total;
@@ -78,14 +74,6 @@ static int reserve(h5_reader *r, uint64_t n, h5_error *err)
     return H5_OK;
 }
 
-static void copy_runs(h5_runs *runs, size_t size, const uint8_t *src, uint64_t src_first,
-                      uint8_t *dst)
-{
-    uint64_t s, d;
-    while (h5_runs_next(runs, &s, &d))
-        memcpy(dst + d * size, src + (s - src_first) * size, (size_t)runs->run * size);
-}
-
 int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const char *what,
                 h5_error *err)
 {
@@ -104,7 +92,7 @@ int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const 
     H5_TRY(h5_file_inside(r->f, addr + first * size, span, what, err));
     H5_TRY(reserve(r, span, err));
     H5_TRY(h5_file_read_data(r->f, addr + first * size, r->stored, (size_t)span, what, err));
-    copy_runs(runs, size, r->stored, first, dst);
+    h5_runs_copy(runs, size, r->stored, first, dst);
     return H5_OK;
 }
 
@@ -130,7 +118,7 @@ int h5_read_chunk(h5_reader *r, const h5_chunk *c, h5_runs *runs, uint8_t *dst, 
         rc = h5_pipeline_decode(&info->pipeline, c->mask, r->stored, (size_t)c->size, r->plain,
                                 (size_t)info->size, err);
         if (rc == H5_OK)
-            copy_runs(runs, info->type.size, r->plain, 0, dst);
+            h5_runs_copy(runs, info->type.size, r->plain, 0, dst);
     }
     if (rc != H5_OK && err && err->offset == H5_UNDEF)
         err->offset = c->addr;

@@ -4,9 +4,6 @@
  * A single chunk and an implicit index (all chunks one behind the other, unfiltered) follow from
  * the layout message. What every index gives is checked here once: the chunk lies inside the file.
  *
- * Trees and extensible arrays are read once into a table of what is stored, since finding one chunk
- * in them costs about as much as finding all of a node. Its slots count the current size.
- *
  * ERRORS   H5_FORMAT
  * TESTS    t_h5_dataset.c, t_h5_farray.c
  *
@@ -49,8 +46,9 @@ static int single_open(h5_cidx *ix, h5_error *err)
     return H5_OK;
 }
 
-static int single_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+static int single_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err)
 {
+    (void)at;
     (void)slot;
     (void)err;
     *out = ix->o->layout.single;
@@ -70,8 +68,10 @@ static int implicit_open(h5_cidx *ix, h5_error *err)
     return h5_file_inside(ix->f, ix->o->info.addr, bytes, "implicit index", err);
 }
 
-static int implicit_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+static int implicit_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out,
+                        h5_error *err)
 {
+    (void)at;
     (void)err;
     out->addr = ix->o->info.addr + slot * ix->o->info.size;
     out->size = ix->o->info.size;
@@ -80,13 +80,19 @@ static int implicit_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err
 }
 
 static const h5_cidx_row rows[] = {
-    {H5_INDEX_SINGLE, "single chunk", single_open, single_get},
-    {H5_INDEX_IMPLICIT, "implicit", implicit_open, implicit_get},
-    {H5_INDEX_FARRAY, "fixed array", h5_farray_open, h5_farray_get},
-    {H5_INDEX_EARRAY, "extensible array", h5_earray_open, NULL},
-    {H5_INDEX_BTREE2, "version 2 B-tree", h5_chunk_btree2_open, NULL},
-    {H5_INDEX_BTREE1, "version 1 B-tree", h5_btree1_open, NULL},
+    {H5_INDEX_SINGLE, "single chunk", single_open, single_get, NULL},
+    {H5_INDEX_IMPLICIT, "implicit", implicit_open, implicit_get, NULL},
+    {H5_INDEX_FARRAY, "fixed array", h5_farray_open, h5_farray_get, NULL},
+    {H5_INDEX_EARRAY, "extensible array", h5_earray_open, h5_earray_get, h5_earray_close},
+    {H5_INDEX_BTREE2, "version 2 B-tree", h5_chunk_btree2_open, h5_chunk_btree2_get,
+     h5_chunk_btree2_close},
+    {H5_INDEX_BTREE1, "version 1 B-tree", h5_btree1_open, h5_btree1_get, h5_btree1_close},
 };
+
+uint64_t h5_cidx_budget(const h5_cidx *ix)
+{
+    return ix->f->most < UINT64_MAX / 4 ? 2 * ix->f->most + (1u << 20) : ix->f->most;
+}
 
 unsigned h5_cidx_size_width(const h5_object *o)
 {
@@ -95,53 +101,6 @@ unsigned h5_cidx_size_width(const h5_object *o)
         log2++;
     unsigned width = 1 + (log2 + 8) / 8;
     return o->layout.wide_sizes || width > 8 ? 8 : width;
-}
-
-int h5_cidx_add(h5_cidx *ix, const uint64_t *at, const h5_chunk *c, h5_error *err)
-{
-    uint64_t slot = 0;
-    for (int i = 0; i < ix->grid.rank; i++) {
-        if (at[i] >= ix->grid.n[i])
-            return H5_OK;
-        slot += at[i] * ix->grid.step[i];
-    }
-    if (!h5_grow((void **)&ix->table, &ix->table_cap, ix->ntable, sizeof *ix->table))
-        return h5_fail_nomem(err, "a chunk table");
-    ix->sorted &= ix->ntable == 0 || ix->table[ix->ntable - 1].slot <= slot;
-    ix->table[ix->ntable].slot = slot;
-    ix->table[ix->ntable++].chunk = *c;
-    return H5_OK;
-}
-
-static int by_slot(const void *a, const void *b)
-{
-    uint64_t x = ((const h5_cidx_entry *)a)->slot, y = ((const h5_cidx_entry *)b)->slot;
-    return x < y ? -1 : x > y;
-}
-
-static void table_get(const h5_cidx *ix, uint64_t slot, h5_chunk *out)
-{
-    const h5_cidx_entry key = {.slot = slot}, *e = NULL;
-    if (ix->ntable > 0)
-        e = bsearch(&key, ix->table, ix->ntable, sizeof key, by_slot);
-    if (e)
-        *out = e->chunk;
-}
-
-/* Fills the table. Its slots are those of the current size, of which all steps are known. */
-static int open_table(h5_cidx *ix, h5_error *err)
-{
-    uint64_t step = 1;
-    for (int i = ix->grid.rank; i-- > 0; step *= ix->grid.n[i])
-        ix->grid.step[i] = step;
-    ix->grid.slots = ix->grid.total;
-    ix->sorted = 1;
-    if (ix->grid.total == 0)
-        return H5_OK;
-    H5_TRY(ix->row->open(ix, err));
-    if (!ix->sorted)
-        qsort(ix->table, ix->ntable, sizeof *ix->table, by_slot);
-    return H5_OK;
 }
 
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
@@ -162,39 +121,34 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
         if (rows[i].id == o->layout.index)
             ix->row = &rows[i];
     assert(ix->row); // the layout decoder lets no other id through
-    return ix->row->get ? ix->row->open(ix, err) : open_table(ix, err);
+    return ix->grid.total > 0 ? ix->row->open(ix, err) : H5_OK;
 }
 
 /* A chunk that sticks out of the dataset, where the layout says that such chunks are stored raw. */
-static int is_raw_edge(const h5_cidx *ix, uint64_t slot)
+static int is_raw_edge(const h5_cidx *ix, const uint64_t *at)
 {
     const h5_dataset_info *d = &ix->o->info;
-    if (!ix->o->layout.raw_edges)
-        return 0;
-    for (int i = 0; i < d->rank; i++) {
-        uint64_t at = ix->grid.step[i] ? slot / ix->grid.step[i] : 0;
-        slot -= at * ix->grid.step[i];
-        if (d->dims[i] % d->chunk[i] != 0 && at == d->dims[i] / d->chunk[i])
+    for (int i = 0; i < d->rank && ix->o->layout.raw_edges; i++)
+        if (d->dims[i] % d->chunk[i] != 0 && at[i] == d->dims[i] / d->chunk[i])
             return 1;
-    }
     return 0;
 }
 
-int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err)
+int h5_cidx_get(h5_cidx *ix, const uint64_t *at, h5_chunk *out, h5_error *err)
 {
     const h5_dataset_info *d = &ix->o->info;
+    uint64_t slot = 0;
     memset(out, 0, sizeof *out);
     out->addr = H5_UNDEF;
     if (!ix->row)
         return H5_OK;
     h5_chunk c = *out;
-    if (ix->row->get)
-        H5_TRY(ix->row->get(ix, slot, &c, err));
-    else
-        table_get(ix, slot, &c);
+    for (int i = 0; i < d->rank; i++)
+        slot += at[i] * ix->grid.step[i];
+    H5_TRY(ix->row->get(ix, at, slot, &c, err));
     if (c.addr == H5_UNDEF)
         return H5_OK;
-    if (d->pipeline.n > 0 && is_raw_edge(ix, slot)) {
+    if (d->pipeline.n > 0 && is_raw_edge(ix, at)) {
         c.mask = (1u << d->pipeline.n) - 1;
         c.size = d->size;
     }
@@ -210,6 +164,7 @@ void h5_cidx_close(h5_cidx *ix)
 {
     h5_free(ix->bitmap);
     h5_free(ix->page);
-    h5_free(ix->table);
+    if (ix->row && ix->row->close)
+        ix->row->close(ix);
     memset(ix, 0, sizeof *ix);
 }

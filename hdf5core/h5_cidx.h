@@ -2,8 +2,9 @@
  * h5_cidx.h - chunk indexes: from the number of a chunk to where it is stored
  *
  * Each kind of index is a row of the table in h5_cidx.c. An h5_cidx is one walk over one dataset's
- * index: it keeps the part of the index that was read last, so that neighbouring chunks cost no
- * further read.
+ * index: a look-up reads the parts of the index that lead to one chunk and keeps them, so that
+ * neighbouring chunks cost no further read. Chunks are best asked for in the order of the grid, the
+ * last dimension fastest: then no part is read twice.
  *
  * OWNERSHIP  an h5_cidx borrows file and object and owns its buffers until h5_cidx_close.
  *
@@ -43,23 +44,23 @@ typedef struct h5_cidx {
     uint8_t *bitmap; /* pages in use, NULL when not paged */
     uint8_t *page;   /* entries last read */
     uint64_t page_no;
-    /* B-trees and extensible array: the chunks that are stored, in the order of their slots. */
-    struct h5_cidx_entry *table;
-    size_t ntable, table_cap;
-    int sorted;
+    void *state; /* of the row: made by its open, freed by its close */
 } h5_cidx;
 
-typedef struct h5_cidx_entry {
-    uint64_t slot;
-    h5_chunk chunk;
-} h5_cidx_entry;
-
-/* Adds the chunk at a place in the grid to the table; one outside the current size is left out. */
-int h5_cidx_add(h5_cidx *ix, const uint64_t *at, const h5_chunk *c, h5_error *err);
-
 int h5_btree1_open(h5_cidx *ix, h5_error *err);
+int h5_btree1_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err);
+void h5_btree1_close(h5_cidx *ix);
 int h5_earray_open(h5_cidx *ix, h5_error *err);
+int h5_earray_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err);
+void h5_earray_close(h5_cidx *ix);
 int h5_chunk_btree2_open(h5_cidx *ix, h5_error *err);
+int h5_chunk_btree2_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out,
+                        h5_error *err);
+void h5_chunk_btree2_close(h5_cidx *ix);
+/* Bytes of tree nodes that one walk may read. In the order of the grid each node is read once, so
+** that all are no longer than the file; twice that, and some, is for those who ask in another. A
+** damaged tree whose pointers meet uses it up. */
+uint64_t h5_cidx_budget(const h5_cidx *ix);
 /* Bytes of a stored chunk size in an index of filtered chunks. */
 unsigned h5_cidx_size_width(const h5_object *o);
 
@@ -68,15 +69,17 @@ struct h5_cidx_row {
     const char *name;
     /* Reads what is needed once. */
     int (*open)(h5_cidx *ix, h5_error *err);
-    /* The chunk in one slot, unchecked. NULL: open has filled the table. */
-    int (*get)(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err);
+    /* The chunk at a place in the grid, unchecked; slot: the same as a number by grid.step. *out is
+    ** left alone when none is stored. */
+    int (*get)(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err);
+    void (*close)(h5_cidx *ix); /* NULL: no state. Called after a failed open too */
 };
 
 /* H5_MISUSE when the object is not a chunked dataset. Close it after a failure too. */
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err);
-/* The chunk in one slot. It lies inside the file; one without any filter applied is a whole chunk.
-** */
-int h5_cidx_get(h5_cidx *ix, uint64_t slot, h5_chunk *out, h5_error *err);
+/* The chunk at a place in the grid, at[rank], inside the current size. It lies inside the file; one
+** without any filter applied is a whole chunk. */
+int h5_cidx_get(h5_cidx *ix, const uint64_t *at, h5_chunk *out, h5_error *err);
 void h5_cidx_close(h5_cidx *ix);
 
 #endif

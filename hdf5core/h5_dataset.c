@@ -80,10 +80,7 @@ static int read_chunked(h5_reader *r, const uint64_t *start, const uint64_t *cou
         last[k] = (start[k] + count[k] - 1) / d->chunk[k];
     }
     while (rc == H5_OK && i >= 0) {
-        uint64_t slot = 0;
-        for (int k = 0; k < d->rank; k++)
-            slot += at[k] * ix.grid.step[k];
-        rc = h5_cidx_get(&ix, slot, &c, err);
+        rc = h5_cidx_get(&ix, at, &c, err);
         if (rc != H5_OK)
             break;
         chunk_runs(d, at, start, count, &runs);

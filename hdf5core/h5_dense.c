@@ -63,7 +63,9 @@ static int load_from(h5_object *o, const h5_dense *d, int is_attr, h5_error *err
     if (rc == H5_OK && l.heap.pipeline.n)
         l.left = H5_DECODE_BYTES_MAX + 16 * o->f->most;
     if (rc == H5_OK)
-        rc = h5_btree2_each(o->f, d->index, &l.info, add, &l, err);
+        rc = h5_btree2_open(&l.info, o->f, d->index, err);
+    if (rc == H5_OK)
+        rc = h5_btree2_each(&l.info, add, &l, err);
     h5_fheap_close(&l.heap);
     return rc;
 }

@@ -1,6 +1,11 @@
 /*
  * h5_earray.c - extensible array chunk index, read
  *
+ * A look-up reads the index block, at most a super block, and the data block or page that holds the
+ * element. All of them are kept until the index is closed: the order of the grid is not that of the
+ * elements where the unlimited dimension is not the slowest, and a block must not be read again for
+ * each row.
+ *
  * One dimension of the dataset is unlimited. The elements of the array count its chunks with that
  * dimension as the slowest, the others by their maximum sizes. The first elements stand in the
  * index
@@ -25,13 +30,14 @@
  *   element:     chunk 8, filtered also: stored bytes, mask 4
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5show.py
+ * TESTS    t_h5_index.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */
 #include <inttypes.h>
 
 #include "h5_cidx.h"
+#include "h5_keep.h"
 #include "h5_sum.h"
 
 enum { HEADER_MOST = 72 };
@@ -44,11 +50,13 @@ typedef struct earray {
     unsigned element, bits, offset_bytes, page_bits;
     size_t block_head;               /* bytes of a block before what is its own */
     uint64_t first, least, pointers; /* of the header, in this order after the bits */
-    uint64_t next;                   /* number of the next element */
-    uint64_t end;                    /* elements that the current size needs */
     uint64_t left;                   /* bytes of blocks that may still be read */
     int unlimited;                   /* the dimension */
-    uint64_t most[H5_RANK_MAX];      /* chunks a dimension by the maximum size */
+    uint64_t step[H5_RANK_MAX];      /* elements from one chunk to the next in a dimension */
+    uint64_t index;                  /* address of the index block, H5_UNDEF = none */
+    uint64_t index_bytes;
+    unsigned supers, direct; /* super blocks; the first of them are named by the index block */
+    h5_keep blocks;
 } earray;
 
 static unsigned log2_of(uint64_t v)
@@ -59,27 +67,28 @@ static unsigned log2_of(uint64_t v)
     return n;
 }
 
-/* How the numbers of elements follow from places. */
+/* How the numbers of elements follow from places: the unlimited dimension is the slowest. */
 static int settle_grid(earray *a, h5_error *err)
 {
     const h5_dataset_info *d = &a->ix->o->info;
-    uint64_t per = 1;
+    uint64_t per = 1, end;
     a->unlimited = -1;
-    for (int i = 0; i < d->rank; i++) {
-        if (d->maxdims[i] == UINT64_MAX && a->unlimited < 0) {
+    for (int i = d->rank; i-- > 0;)
+        if (d->maxdims[i] == UINT64_MAX)
             a->unlimited = i;
-            continue;
-        }
-        a->most[i] = h5_div_up(d->maxdims[i], d->chunk[i]);
-        if (d->maxdims[i] == UINT64_MAX || !h5_mul_fits(per, a->most[i], &per))
+    for (int i = d->rank; i-- > 0;) {
+        a->step[i] = per;
+        if (i != a->unlimited && (d->maxdims[i] == UINT64_MAX ||
+                                  !h5_mul_fits(per, h5_div_up(d->maxdims[i], d->chunk[i]), &per)))
             return h5_fail(err, H5_FORMAT, a->addr, "extensible array: dimensions");
     }
-    if (a->unlimited < 0 || !h5_mul_fits(per, a->ix->grid.n[a->unlimited], &a->end))
+    if (a->unlimited < 0 || !h5_mul_fits(per, a->ix->grid.n[a->unlimited], &end))
         return h5_fail(err, H5_FORMAT, a->addr, "extensible array: no unlimited dimension");
+    a->step[a->unlimited] = per;
     return H5_OK;
 }
 
-static int parse_header(earray *a, uint64_t *index, h5_error *err)
+static int parse_header(earray *a, h5_error *err)
 {
     const h5_file *f = a->ix->f;
     uint8_t p[HEADER_MOST];
@@ -97,7 +106,7 @@ static int parse_header(earray *a, uint64_t *index, h5_error *err)
     a->pointers = h5_cur_u8(&c);
     a->page_bits = h5_cur_u8(&c);
     h5_cur_take(&c, 6 * (size_t)f->lengths);
-    *index = h5_cur_addr(&c, f);
+    a->index = h5_cur_addr(&c, f);
     unsigned want = f->offsets + (a->filtered ? a->width + 4 : 0);
     a->block_head = 6 + f->offsets;
     if (version != 0 || client != (unsigned)a->filtered || a->element != want)
@@ -113,144 +122,147 @@ static int parse_header(earray *a, uint64_t *index, h5_error *err)
     return H5_OK;
 }
 
-/* Takes n elements at p. */
-static int add_elements(earray *a, const uint8_t *p, uint64_t n, h5_error *err)
+/* A block of n bytes, of which the last four are the checksum; read once, then kept. */
+static int load(earray *a, uint64_t addr, uint64_t n, const char *sig, const uint8_t **out,
+                h5_error *err)
 {
-    for (uint64_t i = 0; i < n && a->next < a->end; i++, a->next++) {
-        uint64_t at[H5_RANK_MAX], rest = a->next;
-        h5_cur c = h5_cur_on(p + i * a->element, a->element);
-        h5_chunk chunk = {.addr = h5_cur_addr(&c, a->ix->f), .size = a->ix->o->info.size};
-        if (chunk.addr == H5_UNDEF)
-            continue;
-        if (a->filtered) {
-            chunk.size = h5_cur_uint(&c, a->width);
-            chunk.mask = h5_cur_u32(&c);
-        }
-        for (int k = a->ix->grid.rank; k-- > 0;) {
-            if (k == a->unlimited)
-                continue;
-            at[k] = rest % a->most[k];
-            rest /= a->most[k];
-        }
-        at[a->unlimited] = rest;
-        H5_TRY(h5_cidx_add(a->ix, at, &chunk, err));
-    }
-    return H5_OK;
-}
-
-/* Reads a block of n bytes, of which the last four are the checksum. */
-static int load(earray *a, uint64_t addr, uint64_t n, const char *sig, uint8_t **out, h5_error *err)
-{
-    *out = NULL;
+    const h5_kept *kept = h5_keep_find(&a->blocks, addr, n);
+    uint8_t *p;
+    *out = kept ? kept->p : NULL;
+    if (kept)
+        return H5_OK;
     if (n > a->left)
         return h5_fail(err, H5_FORMAT, addr,
                        "extensible array: its blocks are longer than the file");
     a->left -= n;
-    H5_TRY(h5_file_load(a->ix->f, addr, n, "extensible array block", out, err));
-    int rc = h5_sum_check(*out, (size_t)n, "extensible array block", addr, err);
-    h5_cur c = h5_cur_on(*out, (size_t)n);
+    H5_TRY(h5_file_load(a->ix->f, addr, n, "extensible array block", &p, err));
+    int rc = h5_sum_check(p, (size_t)n, "extensible array block", addr, err);
+    h5_cur c = h5_cur_on(p, (size_t)n);
     if (rc == H5_OK && sig &&
         (!h5_cur_sig(&c, sig) || h5_cur_u8(&c) != 0 || h5_cur_u8(&c) != (unsigned)a->filtered ||
          h5_cur_addr(&c, a->ix->f) != a->addr))
         rc = h5_fail(err, H5_FORMAT, addr, "extensible array: no %s block at %" PRIu64, sig, addr);
     if (rc != H5_OK) {
-        h5_free(*out);
-        *out = NULL;
-    }
-    return rc;
-}
-
-/* Elements that are not stored. */
-static void skip(earray *a, uint64_t n)
-{
-    a->next = n < a->end - a->next ? a->next + n : a->end;
-}
-
-/* A data block of n elements; pages: which of its pages are in use. */
-static int data_block(earray *a, uint64_t addr, uint64_t n, const uint8_t *pages, h5_error *err)
-{
-    uint8_t *p;
-    uint64_t head = a->block_head + a->offset_bytes, page = 1ull << a->page_bits;
-    if (a->next >= a->end)
-        return H5_OK;
-    if (addr == H5_UNDEF) {
-        skip(a, n);
-        return H5_OK;
-    }
-    if (!pages) {
-        if (n > a->left / a->element)
-            return h5_fail(err, H5_FORMAT, addr, "extensible array: %" PRIu64 " elements", n);
-        H5_TRY(load(a, addr, head + n * a->element + 4, "EADB", &p, err));
-        int rc = add_elements(a, p + head, n, err);
         h5_free(p);
         return rc;
     }
+    *out = p;
+    return h5_keep_add(&a->blocks, addr, n, p, err);
+}
+
+static void take_element(const earray *a, const uint8_t *p, h5_chunk *out)
+{
+    h5_cur c = h5_cur_on(p, a->element);
+    out->addr = h5_cur_addr(&c, a->ix->f);
+    out->size = a->ix->o->info.size;
+    if (a->filtered) {
+        out->size = h5_cur_uint(&c, a->width);
+        out->mask = h5_cur_u32(&c);
+    }
+}
+
+/* Element e of the data block of n elements at addr; pages: which of its pages are in use, NULL
+** where it has none. */
+static int in_data_block(earray *a, uint64_t addr, uint64_t n, uint64_t e, const uint8_t *pages,
+                         h5_chunk *out, h5_error *err)
+{
+    const uint8_t *p;
+    uint64_t head = a->block_head + a->offset_bytes, page = 1ull << a->page_bits;
+    if (addr == H5_UNDEF)
+        return H5_OK;
+    if (n > a->ix->f->most / a->element)
+        return h5_fail(err, H5_FORMAT, addr, "extensible array: %" PRIu64 " elements", n);
+    if (!pages) {
+        H5_TRY(load(a, addr, head + n * a->element + 4, "EADB", &p, err));
+        take_element(a, p + head + e * a->element, out);
+        return H5_OK;
+    }
+    uint64_t no = e / page, bytes = page * a->element + 4;
+    if (!(pages[no / 8] & 0x80 >> no % 8))
+        return H5_OK;
     H5_TRY(load(a, addr, head + 4, "EADB", &p, err));
-    h5_free(p);
-    for (uint64_t i = 0; i < n / page && a->next < a->end; i++) {
-        uint64_t bytes = page * a->element + 4;
-        if (!(pages[i / 8] & 0x80 >> i % 8)) {
-            skip(a, page);
+    H5_TRY(load(a, addr + head + 4 + no * bytes, bytes, NULL, &p, err));
+    take_element(a, p + e % page * a->element, out);
+    return H5_OK;
+}
+
+/* Element e of super block u, which stands at addr. */
+static int in_super_block(earray *a, uint64_t addr, unsigned u, uint64_t e, h5_chunk *out,
+                          h5_error *err)
+{
+    uint64_t blocks = 1ull << u / 2, n = a->least << (u + 1) / 2, page = 1ull << a->page_bits;
+    uint64_t row = n > page ? h5_div_up(n / page, 8) : 0, offsets = a->ix->f->offsets;
+    uint64_t head = a->block_head + a->offset_bytes, most = a->ix->f->most;
+    const uint8_t *p;
+    if (addr == H5_UNDEF)
+        return H5_OK;
+    if (blocks > most / 8 || row > most / blocks)
+        return h5_fail(err, H5_FORMAT, addr, "extensible array: %" PRIu64 " data blocks", blocks);
+    H5_TRY(load(a, addr, head + blocks * (row + offsets) + 4, "EASB", &p, err));
+    uint64_t i = e / n;
+    return in_data_block(a, h5_addr_at(p + head + blocks * row + offsets * i, a->ix->f), n, e % n,
+                         row ? p + head + i * row : NULL, out, err);
+}
+
+/* Super block u has 1 << u/2 data blocks of `least` << (u+1)/2 elements. */
+int h5_earray_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err)
+{
+    earray *a = ix->state;
+    const h5_file *f = ix->f;
+    const uint8_t *p;
+    uint64_t e = 0, before = 0; // data blocks of the super blocks before
+    (void)slot;
+    for (int i = 0; i < ix->grid.rank; i++)
+        e += at[i] * a->step[i];
+    if (a->index == H5_UNDEF)
+        return H5_OK;
+    H5_TRY(load(a, a->index, a->index_bytes, "EAIB", &p, err));
+    if (e < a->first) {
+        take_element(a, p + a->block_head + e * a->element, out);
+        return H5_OK;
+    }
+    e -= a->first;
+    p += a->block_head + a->first * a->element;
+    for (unsigned u = 0; u < a->supers; u++) {
+        uint64_t blocks = 1ull << u / 2, n = a->least << (u + 1) / 2;
+        if (e >> (u + 1) / 2 >= blocks * a->least) {
+            e -= blocks * n;
+            before += blocks;
             continue;
         }
-        H5_TRY(load(a, addr + head + 4 + i * bytes, bytes, NULL, &p, err));
-        int rc = add_elements(a, p, page, err);
-        h5_free(p);
-        H5_TRY(rc);
+        if (u < a->direct)
+            return in_data_block(a, h5_addr_at(p + f->offsets * (before + e / n), f), n, e % n,
+                                 NULL, out, err);
+        uint64_t named = 2 * (a->pointers - 1) + (u - a->direct);
+        return in_super_block(a, h5_addr_at(p + f->offsets * named, f), u, e, out, err);
     }
     return H5_OK;
 }
 
-/* Super block u has 1 << u/2 data blocks of `least` << (u+1)/2 elements. */
-static int super_block(earray *a, uint64_t addr, unsigned u, h5_error *err)
-{
-    uint64_t blocks = 1ull << u / 2, n = a->least << (u + 1) / 2, page = 1ull << a->page_bits;
-    uint64_t row = n > page ? h5_div_up(n / page, 8) : 0;
-    uint64_t head = a->block_head + a->offset_bytes;
-    uint64_t width = a->ix->f->offsets;
-    uint8_t *p;
-    if (addr == H5_UNDEF) {
-        skip(a, blocks * n);
-        return H5_OK;
-    }
-    if (blocks > a->left / width || row > a->left / blocks)
-        return h5_fail(err, H5_FORMAT, addr, "extensible array: %" PRIu64 " data blocks", blocks);
-    H5_TRY(load(a, addr, head + blocks * (row + width) + 4, "EASB", &p, err));
-    int rc = H5_OK;
-    const uint8_t *to = p + head + blocks * row;
-    for (uint64_t i = 0; rc == H5_OK && i < blocks && a->next < a->end; i++)
-        rc = data_block(a, h5_addr_at(to + width * i, a->ix->f), n, row ? p + head + i * row : NULL,
-                        err);
-    h5_free(p);
-    return rc;
-}
-
 int h5_earray_open(h5_cidx *ix, h5_error *err)
 {
-    earray a = {.ix = ix,
-                .addr = ix->o->info.addr,
-                .filtered = ix->o->info.pipeline.n > 0,
-                .width = h5_cidx_size_width(ix->o),
-                .left = ix->f->most};
-    uint64_t index = H5_UNDEF, width = ix->f->offsets;
-    uint8_t *p;
-    H5_TRY(parse_header(&a, &index, err));
-    H5_TRY(settle_grid(&a, err));
-    if (index == H5_UNDEF)
-        return H5_OK;
-    unsigned supers = 1 + a.bits - log2_of(a.least), direct = 2 * log2_of(a.pointers);
-    uint64_t blocks = 2 * (a.pointers - 1);
-    unsigned named = supers > direct ? supers - direct : 0;
-    H5_TRY(load(&a, index, a.block_head + a.first * a.element + width * (blocks + named) + 4,
-                "EAIB", &p, err));
-    const uint8_t *at = p + a.block_head + a.first * a.element;
-    int rc = add_elements(&a, p + a.block_head, a.first, err);
-    for (unsigned u = 0; rc == H5_OK && u < supers && u < direct && a.next < a.end; u++)
-        for (uint64_t i = 0; rc == H5_OK && i < 1ull << u / 2; i++, at += width)
-            rc = data_block(&a, h5_addr_at(at, ix->f), a.least << (u + 1) / 2, NULL, err);
-    at = p + a.block_head + a.first * a.element + width * blocks;
-    for (unsigned u = direct; rc == H5_OK && u < supers && a.next < a.end; u++, at += width)
-        rc = super_block(&a, h5_addr_at(at, ix->f), u, err);
-    h5_free(p);
-    return rc;
+    earray *a = ix->state = h5_calloc(1, sizeof *a);
+    if (!a)
+        return h5_fail_nomem(err, "a chunk index");
+    a->ix = ix;
+    a->addr = ix->o->info.addr;
+    a->filtered = ix->o->info.pipeline.n > 0;
+    a->width = h5_cidx_size_width(ix->o);
+    a->left = ix->f->most;
+    H5_TRY(parse_header(a, err));
+    H5_TRY(settle_grid(a, err));
+    a->supers = 1 + a->bits - log2_of(a->least);
+    a->direct = 2 * log2_of(a->pointers);
+    uint64_t named = a->supers > a->direct ? a->supers - a->direct : 0;
+    a->index_bytes = a->block_head + a->first * a->element +
+                     ix->f->offsets * (2 * (a->pointers - 1) + named) + 4;
+    return H5_OK;
+}
+
+void h5_earray_close(h5_cidx *ix)
+{
+    earray *a = ix->state;
+    if (a)
+        h5_keep_free(&a->blocks);
+    h5_free(a);
 }

@@ -140,7 +140,7 @@ int h5_fheap_open(h5_fheap *h, h5_file *f, uint64_t addr, h5_error *err)
 
 void h5_fheap_close(h5_fheap *h)
 {
-    h5_free(h->direct.p);
+    h5_keep_free(&h->blocks);
     for (int i = 0; i < H5_FHEAP_DEPTH_MAX; i++)
         h5_free(h->indirect[i].p);
     memset(h, 0, sizeof *h);
@@ -208,37 +208,48 @@ static int decode(h5_fheap *h, uint8_t **p, uint64_t stored, uint32_t mask, uint
     return rc;
 }
 
-static int load_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stored, uint32_t mask,
-                       uint64_t place, h5_error *err)
+/* Reads a direct block and checks it; *out is fresh memory. */
+static int read_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stored, uint32_t mask,
+                       uint64_t place, uint8_t **out, h5_error *err)
 {
-    h5_fheap_block *b = &h->direct;
-    if (b->p && b->addr == addr && b->bytes == bytes)
-        return H5_OK;
-    h5_free(b->p);
-    b->p = NULL;
-    if (bytes < h->block_head + h->offset_bytes + 4u)
-        return h5_fail(err, H5_FORMAT, addr, "fractal heap: block of %" PRIu64 " bytes", bytes);
-    H5_TRY(h5_file_load(h->f, addr, stored, "fractal heap block", &b->p, err));
-    b->addr = addr;
-    b->bytes = bytes;
-    int rc = h->pipeline.n ? decode(h, &b->p, stored, mask, bytes, err) : H5_OK;
+    H5_TRY(h5_file_load(h->f, addr, stored, "fractal heap block", out, err));
+    int rc = h->pipeline.n ? decode(h, out, stored, mask, bytes, err) : H5_OK;
     if (rc == H5_OK && h->flags & FLAG_SUMS) {
-        uint8_t *at = b->p + h->block_head + h->offset_bytes;
+        uint8_t *at = *out + h->block_head + h->offset_bytes;
         uint32_t want = h5_get32(at);
         h5_set32(at, 0);
-        uint32_t made = h5_lookup3(b->p, (size_t)bytes, 0);
+        uint32_t made = h5_lookup3(*out, (size_t)bytes, 0);
         if (made != want)
             rc = h5_fail(err, H5_FORMAT, addr,
                          "fractal heap block: checksum is %08x, the bytes give %08x",
                          (unsigned)want, (unsigned)made);
     }
     if (rc == H5_OK)
-        rc = check_block(h, b->p, "FHDB", addr, place, err);
+        rc = check_block(h, *out, "FHDB", addr, place, err);
     if (rc != H5_OK) {
-        h5_free(b->p);
-        b->p = NULL;
+        h5_free(*out);
+        *out = NULL;
     }
     return rc;
+}
+
+/* Makes a direct block the one in h->direct. An index asks for objects in the order of their hash
+** values, which is any order of the blocks, so those that were read are kept. */
+static int load_direct(h5_fheap *h, uint64_t addr, uint64_t bytes, uint64_t stored, uint32_t mask,
+                       uint64_t place, h5_error *err)
+{
+    uint8_t *p;
+    h->direct = h5_keep_find(&h->blocks, addr, bytes);
+    if (h->direct)
+        return H5_OK;
+    if (bytes < h->block_head + h->offset_bytes + 4u)
+        return h5_fail(err, H5_FORMAT, addr, "fractal heap: block of %" PRIu64 " bytes", bytes);
+    H5_TRY(read_direct(h, addr, bytes, stored, mask, place, &p, err));
+    if (h->blocks.bytes + bytes > H5_FHEAP_KEPT_MAX)
+        h5_keep_free(&h->blocks);
+    H5_TRY(h5_keep_add(&h->blocks, addr, bytes, p, err));
+    h->direct = h5_keep_find(&h->blocks, addr, bytes);
+    return H5_OK;
 }
 
 /* Finds the direct block that holds a place, and where it starts. */
@@ -352,7 +363,8 @@ static int get_huge(h5_fheap *h, h5_cur *id, h5_arena *arena, const uint8_t **ou
         w.found = 1;
     } else {
         w.id = h5_cur_uint(id, h->id_bytes - 1 < 8 ? h->id_bytes - 1 : 8);
-        H5_TRY(h5_btree2_each(h->f, h->huge_index, &w.info, match_huge, &w, err));
+        H5_TRY(h5_btree2_open(&w.info, h->f, h->huge_index, err));
+        H5_TRY(h5_btree2_each(&w.info, match_huge, &w, err));
     }
     if (id->bad || !w.found)
         return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: huge object %" PRIu64, w.id);
@@ -383,8 +395,8 @@ int h5_fheap_get(h5_fheap *h, const uint8_t *id, size_t n, h5_arena *arena, cons
     if (c.bad || h->root == H5_UNDEF)
         return h5_fail(err, H5_FORMAT, h->addr, "fractal heap: id is cut off");
     H5_TRY(find_direct(h, at, &start, err));
-    if (at - start > h->direct.bytes || len > h->direct.bytes - (at - start))
+    if (at - start > h->direct->bytes || len > h->direct->bytes - (at - start))
         return h5_fail(err, H5_FORMAT, h->addr,
                        "fractal heap: object of %" PRIu64 " bytes at %" PRIu64, len, at);
-    return copy(arena, h->direct.p + (at - start), len, out, bytes, err);
+    return copy(arena, h->direct->p + (at - start), len, out, bytes, err);
 }

@@ -10,6 +10,7 @@
 #define H5_FHEAP_H
 
 #include "h5_file.h"
+#include "h5_keep.h"
 
 typedef struct h5_fheap_block {
     uint64_t addr, bytes;
@@ -28,8 +29,9 @@ typedef struct h5_fheap {
     uint32_t root_mask;
     uint32_t max_managed;
     h5_pipeline pipeline;
-    h5_fheap_block direct;                       /* the block that was read last */
-    h5_fheap_block indirect[H5_FHEAP_DEPTH_MAX]; /* likewise, one a level */
+    h5_keep blocks;                              /* direct blocks that were read */
+    const h5_kept *direct;                       /* the one used last */
+    h5_fheap_block indirect[H5_FHEAP_DEPTH_MAX]; /* read last, one a level */
 } h5_fheap;
 
 int h5_fheap_open(h5_fheap *h, h5_file *f, uint64_t addr, h5_error *err);

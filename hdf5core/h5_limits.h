@@ -31,6 +31,10 @@
 ** most 2^64. */
 #define H5_FHEAP_DEPTH_MAX 64
 
+/* Bytes of direct blocks that an open fractal heap keeps; then it begins anew. The links of a group
+** of a million members take some 40 MB. */
+#define H5_FHEAP_KEPT_MAX (64u << 20)
+
 /* Groups inside groups on a walk, and soft links one behind the other on the way to an object. The
 ** path of the deepest group then still is shorter than the system's longest. */
 #define H5_WALK_DEPTH_MAX 512

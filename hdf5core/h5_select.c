@@ -56,3 +56,34 @@ int h5_runs_next(h5_runs *r, uint64_t *src, uint64_t *dst)
     }
     return 1;
 }
+
+/* Steps over one line of the fastest stepped dimension, which is at its start. */
+static void skip_line(h5_runs *r, uint64_t line)
+{
+    uint64_t s, d;
+    if (r->rank > 0) {
+        int last = r->rank - 1;
+        r->src += r->src_step[last] * (line - 1);
+        r->dst += r->dst_step[last] * (line - 1);
+        r->pos[last] = line - 1;
+        r->n -= line - 1;
+    }
+    h5_runs_next(r, &s, &d);
+}
+
+void h5_runs_copy(h5_runs *r, size_t size, const uint8_t *src, uint64_t src_first, uint8_t *dst)
+{
+    const size_t bytes = (size_t)r->run * size;
+    int last = r->rank - 1;
+    // The fastest stepped dimension as one loop; h5_runs_next takes the others.
+    uint64_t line = r->rank > 0 ? r->count[last] : 1;
+    size_t from = r->rank > 0 ? (size_t)r->src_step[last] * size : 0;
+    size_t to = r->rank > 0 ? (size_t)r->dst_step[last] * size : 0;
+    while (r->n > 0) {
+        const uint8_t *s = src + (r->src - src_first) * size;
+        uint8_t *d = dst + r->dst * size;
+        for (uint64_t i = 0; i < line; i++, s += from, d += to)
+            memcpy(d, s, bytes);
+        skip_line(r, line);
+    }
+}

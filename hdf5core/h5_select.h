@@ -27,4 +27,7 @@ void h5_runs_init(h5_runs *r, int rank, const uint64_t *count, const uint64_t *s
 /* The next run; 0 when there is none. */
 int h5_runs_next(h5_runs *r, uint64_t *src, uint64_t *dst);
 
+/* Copies all runs that are still to come: elements of size bytes, src being element src_first. */
+void h5_runs_copy(h5_runs *r, size_t size, const uint8_t *src, uint64_t src_first, uint8_t *dst);
+
 #endif

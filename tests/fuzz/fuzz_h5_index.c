@@ -62,12 +62,15 @@ static int read_index(void *ctx, const uint8_t *bytes, size_t n, h5_error *err)
     if (rc == H5_OK) {
         describe(ctx, &o);
         rc = h5_cidx_open(&ix, o.f, &o, err);
-        uint64_t slots = ix.grid.slots ? ix.grid.slots : ix.grid.total;
-        for (uint64_t i = 0; rc == H5_OK && i < slots && i < SLOTS_MOST; i++) {
+        uint64_t at[H5_RANK_MAX] = {0};
+        for (uint64_t i = 0; rc == H5_OK && i < ix.grid.total && i < SLOTS_MOST; i++) {
             h5_chunk c;
-            rc = h5_cidx_get(&ix, i, &c, err);
+            rc = h5_cidx_get(&ix, at, &c, err);
             if (rc == H5_OK && c.addr != H5_UNDEF && (c.addr > n || c.size > n - c.addr))
                 abort();
+            for (int d = ix.grid.rank; d-- > 0; at[d] = 0)
+                if (++at[d] < ix.grid.n[d])
+                    break;
         }
         h5_cidx_close(&ix);
         h5_file_close(o.f);

@@ -80,7 +80,7 @@ static void round_trip(uint64_t n, int filtered, unsigned page_bits)
     T_OK(&t, h5_cidx_open(&ix, t.f, o, &t.err));
     for (uint64_t i = 0; i < n; i++) {
         uint64_t slot = i * 769 % n;
-        T_OK(&t, h5_cidx_get(&ix, slot, &c, &t.err));
+        T_OK(&t, h5_cidx_get(&ix, &slot, &c, &t.err));
         assert_true(c.addr == chunks[slot].addr && c.size == chunks[slot].size);
     }
     h5_cidx_close(&ix);
@@ -248,10 +248,10 @@ static void damaged_page(void **state)
     T_FAILS(&t, H5_FORMAT, "fixed array page: checksum",
             h5_dataset_chunks(t.f, o, &have, &n, &t.err));
     T_OK(&t, h5_cidx_open(&ix, t.f, o, &t.err));
-    T_OK(&t, h5_cidx_get(&ix, 0, &c, &t.err));
-    T_FAILS(&t, H5_FORMAT, "checksum", h5_cidx_get(&ix, 4, &c, &t.err));
-    T_FAILS(&t, H5_FORMAT, "checksum", h5_cidx_get(&ix, 5, &c, &t.err));
-    T_OK(&t, h5_cidx_get(&ix, 8, &c, &t.err));
+    T_OK(&t, h5_cidx_get(&ix, (uint64_t[]){0}, &c, &t.err));
+    T_FAILS(&t, H5_FORMAT, "checksum", h5_cidx_get(&ix, (uint64_t[]){4}, &c, &t.err));
+    T_FAILS(&t, H5_FORMAT, "checksum", h5_cidx_get(&ix, (uint64_t[]){5}, &c, &t.err));
+    T_OK(&t, h5_cidx_get(&ix, (uint64_t[]){8}, &c, &t.err));
     h5_cidx_close(&ix);
     h5_object_close(o);
     t_h5_end(&t);

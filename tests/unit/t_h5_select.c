@@ -41,7 +41,7 @@ static void against_the_naive_copy(void **state)
             src_dims[i] = src_start[i] + count[i] + t_rng_below(&r, 2) * t_rng_below(&r, 3);
             dst_dims[i] = dst_start[i] + count[i] + t_rng_below(&r, 2) * t_rng_below(&r, 3);
         }
-        static int64_t want[MOST * 4], have[MOST * 4];
+        static int64_t want[MOST * 4], have[MOST * 4], from[MOST * 16];
         uint64_t n = product(rank, dst_dims), elements = product(rank, count), runs_seen = 0;
         if (n > MOST * 4)
             continue;
@@ -65,6 +65,17 @@ static void against_the_naive_copy(void **state)
                 have[d + i] = (int64_t)(s + i);
         }
         assert_int_equal(runs_seen, promised);
+        assert_memory_equal(have, want, n * sizeof *want);
+        // The same in one call, from a source that begins with the first run.
+        h5_runs_init(&runs, rank, count, src_dims, src_start, dst_dims, dst_start);
+        uint64_t first = runs.src;
+        for (uint64_t i = 0; i < sizeof from / sizeof *from; i++)
+            from[i] = (int64_t)(first + i);
+        for (uint64_t i = 0; i < n; i++)
+            have[i] = -1;
+        assert_true(product(rank, src_dims) - (elements ? first : 0) <= sizeof from / sizeof *from);
+        h5_runs_copy(&runs, sizeof *have, (uint8_t *)from, first, (uint8_t *)have);
+        assert_int_equal(runs.n, 0);
         assert_memory_equal(have, want, n * sizeof *want);
     }
 }

@@ -569,6 +569,11 @@ void vec_words_free(vec_words *w);
 /* Every allowed row with a positive score, key = minus the score, in no order; *out is the caller's
  * (vec_free), fit for vec_rank_new; id is left 0. */
 int vec_words_all(vec_words *w, vec_hit **out, size_t *n);
+/* The k best of them, best first, ids filled in: what ranking all of them by score, then id, gives
+ * first, for less, since rows that cannot be among them are skipped. id NULL: rows are their own
+ * ids. *out is the caller's (vec_free). */
+int vec_words_top(vec_words *w, size_t k, int64_t (*id)(void *ctx, uint64_t row), void *ctx,
+                  vec_hit **out, size_t *n);
 /* out[i] = the score of rows[i], 0 for none, whether or not filter and operators let it through; a
  * dead row has none. Costs a look into one block of each word's postings; cheapest when rows
  * ascend.

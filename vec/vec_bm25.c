@@ -14,10 +14,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "vec_kern.h"
-#include "vec_words.h"
-
-#define WINDOW 4096u // 64 groups of 64 rows, one bit of `touched` each
+#include "vec_window.h"
 
 typedef struct search {
     vec_words *w;
@@ -27,47 +24,8 @@ typedef struct search {
     vec_hit *hits;
     size_t nhit;
     size_t cap;
-    double sum[WINDOW];
+    double sum[VEC_WINDOW];
 } search;
-
-/* --------------------------------------------------------------------------------------- scores */
-
-VEC_INLINE uint32_t length(const uint8_t *len, unsigned size, uint32_t ord)
-{
-    return size == 1   ? len[ord]
-           : size == 2 ? vec_get16(len + 2 * (size_t)ord)
-                       : vec_get32(len + 4 * (size_t)ord);
-}
-
-/* Adds postings from..to-1 of the cursor's block to the window that starts at ordinal w. */
-VEC_INLINE uint64_t add_sized(search *s, const vec_part *p, unsigned size, const vec_cursor *c,
-                              uint32_t to, uint32_t w, double weight)
-{
-    uint64_t touched = 0;
-
-    for (uint32_t i = c->at; i < to; i++) {
-        uint32_t ord = c->ord[i], dl = length(p->len, size, ord);
-
-        s->sum[ord - w] += c->ones && dl < VEC_LENGTHS
-                               ? vec_words_part1(s->w, weight, dl)
-                               : vec_words_part(s->w, weight, vec_cursor_tf(c, i), dl);
-        touched |= (uint64_t)1 << ((ord - w) >> 6);
-    }
-    return touched;
-}
-
-static uint64_t add_postings(search *s, const vec_part *p, const vec_cursor *c, uint32_t to,
-                             uint32_t w, double weight)
-{
-    switch (p->len_size) {
-    case 1:
-        return add_sized(s, p, 1, c, to, w, weight);
-    case 2:
-        return add_sized(s, p, 2, c, to, w, weight);
-    default:
-        return add_sized(s, p, 4, c, to, w, weight);
-    }
-}
 
 static int emit(search *s, uint64_t row, double score)
 {
@@ -80,31 +38,21 @@ static int emit(search *s, uint64_t row, double score)
 /* Hands out the n <= 64 rows from ordinal ord on, and clears their sums. */
 static int collect_group(search *s, const vec_part *p, uint32_t ord, unsigned n, double *sum)
 {
-    const vec_words *q = s->w;
-    uint64_t want = vec_bits_low(n), have = 0;
+    uint64_t want = p->rowoff ? vec_bits_low(n) : vec_window_want(s->w, p, ord, n), have = 0;
     int rc = VEC_OK;
 
-    if (!p->rowoff) {
-        want = vec_bits_group(q->a.live, p->first + ord, n);
-        if (q->filter)
-            want &= vec_bits_group(q->filter, p->first + ord, n);
-    }
     for (unsigned i = 0; i < n; i++)
         have |= (uint64_t)(sum[i] > 0) << i;
-    for (have &= want; have && !rc; have &= have - 1) {
+    for (have &= want; have && rc >= 0; have &= have - 1) {
         unsigned i = vec_bits_lowest(have);
-        uint64_t row = p->first + vec_part_off(p, ord + i);
+        uint64_t row = p->first + ord + i;
 
-        if (p->rowoff) {
-            if (row - p->first > p->span)
-                return VEC_FORMAT;
-            if (!vec_bits_get(q->a.live, row) || (q->filter && !vec_bits_get(q->filter, row)))
-                continue;
-        }
-        rc = emit(s, row, sum[i]);
+        rc = p->rowoff ? vec_window_row(s->w, p, ord + i, &row) : 1;
+        if (rc == 1)
+            rc = emit(s, row, sum[i]);
     }
     memset(sum, 0, n * sizeof *sum);
-    return rc;
+    return rc < 0 ? rc : VEC_OK;
 }
 
 static int collect(search *s, const vec_part *p, uint32_t w, uint64_t touched)
@@ -117,47 +65,6 @@ static int collect(search *s, const vec_part *p, uint32_t w, uint64_t touched)
 
         rc = collect_group(s, p, w + at, n < 64 ? n : 64, s->sum + at);
     }
-    return rc;
-}
-
-/* Whether any row of the window is wanted; with gaps always "maybe". */
-static int wanted(const search *s, const vec_part *p, uint32_t w, uint32_t end)
-{
-    const uint64_t *bits = s->w->filter ? s->w->filter : s->w->a.live;
-
-    if (p->rowoff)
-        return 1;
-    for (uint32_t i = w; i < end;) {
-        unsigned n = end - i < 64 ? end - i : 64;
-
-        if (vec_bits_group(bits, p->first + i, n))
-            return 1;
-        i += n;
-    }
-    return 0;
-}
-
-/* One term in the window w..end-1; *next = least ordinal it has from end on. A term that is through
- * leaves with a result of 0. */
-static int add_term(search *s, const vec_part *p, uint32_t t, uint32_t w, uint32_t end,
-                    uint64_t *touched, uint32_t *next)
-{
-    vec_cursor *c = &s->cursors[t];
-    int rc = vec_cursor_seek(c, w);
-
-    while (rc == 1 && c->ord[c->at] < end) {
-        uint32_t to = c->n;
-
-        if (c->ord[to - 1] >= end)
-            for (to = c->at; c->ord[to] < end;)
-                to++;
-        *touched |= add_postings(s, p, c, to, w, s->w->weight[t]);
-        c->at = to;
-        if (c->at == c->n)
-            rc = vec_cursor_next(c);
-    }
-    if (rc == 1 && c->ord[c->at] < *next)
-        *next = c->ord[c->at];
     return rc;
 }
 
@@ -178,26 +85,30 @@ static int search_source(search *s, size_t i)
         s->active[s->nactive++] = t;
     }
     while (s->nactive && w < p->nrow) {
-        uint32_t end = p->nrow - w > WINDOW ? w + WINDOW : p->nrow, next = UINT32_MAX, kept = 0;
+        uint32_t end = p->nrow - w > VEC_WINDOW ? w + VEC_WINDOW : p->nrow, next = UINT32_MAX,
+                 kept = 0;
         uint64_t touched = 0;
 
         if (vec_words_stop(s->w))
             return VEC_ABORT;
-        if (!wanted(s, p, w, end)) {
+        if (!vec_window_wanted(s->w, p, w, end)) {
             w = end;
             continue;
         }
         for (uint32_t j = 0; j < s->nactive; j++) {
-            rc = add_term(s, p, s->active[j], w, end, &touched, &next);
+            uint32_t t = s->active[j];
+
+            rc = vec_window_leaf(s->w, p, &s->cursors[t], s->w->weight[t], w, end, s->sum, &touched,
+                                 &next);
             if (rc < 0)
                 return rc;
             if (rc)
-                s->active[kept++] = s->active[j];
+                s->active[kept++] = t;
         }
         s->nactive = kept;
         if ((rc = collect(s, p, w, touched)))
             return rc;
-        w = next / WINDOW * WINDOW;
+        w = next / VEC_WINDOW * VEC_WINDOW;
     }
     return VEC_OK;
 }

@@ -518,7 +518,7 @@ int vec_match_source(vec_words *w, size_t source)
 
         if (p->group == 0)
             continue; // came with its first
-        if (p->group == 1 && !p->initial && count_slots(w, p) <= 1)
+        if (p->group == 1 && !p->initial && p->nword <= 1)
             rc = match_word(w, source, i);
         else
             rc = match_group(w, source, i);

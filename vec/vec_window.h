@@ -25,7 +25,7 @@ VEC_INLINE uint64_t vec_window_sized(const vec_words *q, const vec_part *p, unsi
         dl = size == 1   ? p->len[ord]
              : size == 2 ? vec_get16(p->len + 2 * (size_t)ord)
                          : vec_get32(p->len + 4 * (size_t)ord);
-        sum[ord - w] += c->ones && dl < VEC_LENGTHS
+        sum[ord - w] += c->ones && dl < q->lengths_n
                             ? vec_words_part1(q, weight, dl)
                             : vec_words_part(q, weight, vec_cursor_tf(c, i), dl);
         touched |= (uint64_t)1 << ((ord - w) >> 6);

@@ -225,12 +225,16 @@ static int read_leaves(vec_words *w)
 static void weigh(vec_words *w, uint64_t total)
 {
     double n = (double)w->nlive, avgdl = w->nlive ? (double)total / n : 0, most = 0;
+    uint32_t lengths = 0;
     int e;
 
     w->k1 = w->a.k1;
     w->k_base = w->k1 * (1 - w->a.b);
     w->k_len = avgdl > 0 ? w->k1 * w->a.b / avgdl : 0;
-    for (uint32_t i = 0; i < VEC_LENGTHS; i++) {
+    for (size_t i = 0; i < w->a.nsource; i++) // longer rows than there are need no factors
+        lengths = lengths > w->parts[i].len_max ? lengths : w->parts[i].len_max;
+    w->lengths_n = lengths < VEC_LENGTHS ? lengths + 1 : VEC_LENGTHS;
+    for (uint32_t i = 0; i < w->lengths_n; i++) {
         w->k[i] = w->k_base + w->k_len * i;
         w->once[i] = (w->k1 + 1) / (1 + w->k[i]);
     }

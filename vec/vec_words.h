@@ -47,6 +47,7 @@ struct vec_words {
     double step;              /* the smallest part */
     double once[VEC_LENGTHS]; /* (k1 + 1) / (1 + K), by length */
     double k[VEC_LENGTHS];    /* K, by length */
+    uint32_t lengths_n;       /* lengths below this are in the two tables */
 };
 
 static inline vec_ref *vec_words_ref(const vec_words *w, size_t source, size_t leaf)
@@ -57,14 +58,14 @@ static inline vec_ref *vec_words_ref(const vec_words *w, size_t source, size_t l
 /* The part of a leaf with this weight in a row that holds it tf times and has length dl. */
 static inline double vec_words_part(const vec_words *w, double weight, uint32_t tf, uint32_t dl)
 {
-    double k = dl < VEC_LENGTHS ? w->k[dl] : w->k_base + w->k_len * dl;
+    double k = dl < w->lengths_n ? w->k[dl] : w->k_base + w->k_len * dl;
     double x = weight * (tf * (w->k1 + 1) / (tf + k));
 
     x = (x + w->magic) - w->magic;
     return x > w->step ? x : w->step;
 }
 
-/* The same for tf = 1, dl < VEC_LENGTHS. */
+/* The same for tf = 1, dl < w->lengths_n. */
 static inline double vec_words_part1(const vec_words *w, double weight, uint32_t dl)
 {
     double x = weight * w->once[dl];

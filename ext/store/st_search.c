@@ -10,7 +10,8 @@
  *           fused     both parts, best first: exact distances of all filtered rows, then fusion
  *                     that
  *                     learns positions only as far as it is read (vec_rrf)
- *           ranked    everything else: the complete list of hits, ordered as far as it is read
+ *           ranked    everything else: the complete list of hits, ordered as far as it is read;
+ *                     of words alone at first only a page
  *
  * Terms on distance, rank and score are looked at as rows come out, so that they, k and the order
  * combine freely.
@@ -521,17 +522,38 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
     return c->order == ST_ORDER_WORST ? worst_first(c, next_fused, err) : ST_OK;
 }
 
-static int start_text(st_cursor *c, const st_query *q, st_error *err)
+/* The k best hits, or all of them: of a long ranking mostly the first page is read. */
+enum { FIRST_PAGE = 24, NEXT_PAGES = 8, LAST_PAGE = 256 };
+
+/* Ranks the k best, or, for more than a page of them, all. */
+static int rank_words(st_cursor *c, uint64_t k, st_error *err)
 {
     vec_hit *hits = NULL;
+    size_t n = 0;
+    st_words w;
+    ST_TRY(st_words_open(c, &w, err));
+    int page = c->order == ST_ORDER_BEST && k <= LAST_PAGE;
+    int rc = page ? st_words_top(c, &w, (size_t)k, ids_ascend(c), &hits, &n, err)
+                  : st_words_hits(c, &w, &hits, &n, err);
+    st_words_close(&w);
+    ST_TRY(rc);
+    c->first = page && n == k ? n : 0;
+    return start_ranked(c, hits, n, err);
+}
+
+static int start_text(st_cursor *c, const st_query *q, st_error *err)
+{
+    uint64_t k = q->hint ? q->hint : FIRST_PAGE;
+    vec_hit *hits = NULL;
     size_t n = 0, kept = 0;
+    if (!c->blends && !c->picks) {
+        return rank_words(c, q->k >= 0 && (uint64_t)q->k < k ? (uint64_t)q->k : k, err);
+    }
     ST_TRY(text_hits(c, q, &hits, &n, err));
-    if (c->blends || c->picks) {
-        int rc = dense_ranks(c, hits, n, err);
-        if (rc) {
-            vec_free(hits);
-            return rc;
-        }
+    int rc = dense_ranks(c, hits, n, err);
+    if (rc) {
+        vec_free(hits);
+        return rc;
     }
     if (c->picks && c->blend.set.context > 0) {
         return start_picks(c, ST_BLEND_WORDS, hits, n, err);
@@ -547,6 +569,19 @@ static int start_text(st_cursor *c, const st_query *q, st_error *err)
     c->mode = ST_MODE_RANKED;
     ST_TRY(st_from_vec(err, vec_rank_new(hits, kept, &c->rank), "ranking"));
     return start_picks(c, ST_BLEND_BARE, NULL, 0, err);
+}
+
+/* The reader wants more than the first rows of the ranking: more of it, from there on. */
+static int go_on(st_cursor *c, st_error *err)
+{
+    size_t first = c->first;
+    vec_rank_free(c->rank);
+    c->rank = NULL;
+    ST_TRY(rank_words(c, first < FIRST_PAGE ? LAST_PAGE : NEXT_PAGES * (uint64_t)first, err));
+    for (size_t i = 0; i < first; i++) {
+        (void)vec_rank_next(c->rank);
+    }
+    return ST_OK;
 }
 
 static int start_far(st_cursor *c, st_error *err)
@@ -766,6 +801,10 @@ int st_search_step(st_cursor *c, st_error *err)
         return 0;
     default:
         h = vec_rank_next(c->rank);
+        if (!h && c->first) {
+            ST_TRY(go_on(c, err));
+            h = vec_rank_next(c->rank);
+        }
         if (h) {
             take_hit(c, h);
         }

@@ -42,6 +42,7 @@ struct st_cursor {
     vec_probe *probe;
     uint8_t *record; /* PROBE: a row's record, joined */
     vec_rank *rank;
+    size_t first; /* rank holds so many of the best hits; 0: all there are */
     vec_rrf *rrf;
     float *wide;       /* vectors on the way to dist, where they are not stored as floats */
     double *dist;      /* by row, NaN without; where all distances were needed */
@@ -72,6 +73,9 @@ typedef struct st_words {
 /* Over the rows of c->bits. w is closed after a failure. */
 int st_words_open(st_cursor *c, st_words *w, st_error *err);
 void st_words_close(st_words *w);
+/* vec_words_top. by_row: ids ascend with rows. */
+int st_words_top(st_cursor *c, st_words *w, size_t k, int by_row, vec_hit **out, size_t *n,
+                 st_error *err);
 /* vec_words_all, with ids. */
 int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */

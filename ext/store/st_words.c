@@ -22,14 +22,26 @@ static int index_slots(st_slot *const *slot, uint64_t n, vec_text **out, st_erro
     return st_from_vec(err, rc, "the text search");
 }
 
+/* Are all bits from first to last set? */
+static int all_live(const uint64_t *live, uint64_t first, uint64_t last)
+{
+    uint64_t from = first >> 6, to = last >> 6;
+    uint64_t head = UINT64_MAX << (first & 63), tail = UINT64_MAX >> (63 - (last & 63));
+    if (from == to) {
+        return (live[from] & head & tail) == (head & tail);
+    }
+    uint64_t all = (live[from] | ~head) & (live[to] | ~tail);
+    for (uint64_t i = from + 1; i < to; i++) {
+        all &= live[i];
+    }
+    return all == UINT64_MAX;
+}
+
 static size_t run_sources(const st_frozen *f, vec_source *src, const st_textrun *runs, size_t nrun)
 {
     for (size_t i = 0; i < nrun; i++) {
-        uint64_t row = runs[i].first;
-        while (row <= runs[i].last && st_bit_get(f->live, row)) {
-            row++;
-        }
-        src[i] = (vec_source){.run = runs[i].run, .offset = 0, .dense = row > runs[i].last};
+        src[i] = (vec_source){.run = runs[i].run,
+                              .dense = all_live(f->live, runs[i].first, runs[i].last)};
     }
     return nrun;
 }
@@ -132,4 +144,16 @@ int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error 
         (*out)[i].id = st_frozen_id(c->v, (*out)[i].row);
     }
     return rc;
+}
+
+static int64_t id_of(void *ctx, uint64_t row)
+{
+    return st_frozen_id(((st_cursor *)ctx)->v, row);
+}
+
+int st_words_top(st_cursor *c, st_words *w, size_t k, int by_row, vec_hit **out, size_t *n,
+                 st_error *err)
+{
+    int rc = vec_words_top(w->words, k, by_row ? NULL : id_of, c, out, n);
+    return st_from_vec(err, rc, "the text search");
 }

@@ -32,9 +32,14 @@ static inline uint64_t vec_bits_group(const uint64_t *bits, uint64_t i, unsigned
     return w & vec_bits_low(n);
 }
 
+/* In plain arithmetic: the instruction is not there on every processor that we are compiled for, and
+ * what compilers put in its place is a call. */
 static inline unsigned vec_bits_popcount(uint64_t w)
 {
-    return (unsigned)__builtin_popcountll(w);
+    w -= w >> 1 & UINT64_C(0x5555555555555555);
+    w = (w & UINT64_C(0x3333333333333333)) + (w >> 2 & UINT64_C(0x3333333333333333));
+    w = (w + (w >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(w * UINT64_C(0x0101010101010101) >> 56);
 }
 
 /* Place of the lowest bit set; w is not 0. */

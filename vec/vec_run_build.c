@@ -128,30 +128,26 @@ typedef struct pair {
     uint8_t len;
 } pair;
 
-static int by_count(const void *a, const void *b)
-{
-    const pair *x = a, *y = b;
-
-    return x->tf != y->tf ? (int)y->tf - x->tf : (int)x->len - y->len;
-}
-
 /* The pairs that no other beats, most occurrences first; merged to the least loss where there are
  * too many. */
 static void put_maxima(uint8_t *p, const vec_post *post, uint32_t n, const uint8_t *len)
 {
+    uint8_t least[256]; // length, by count
     pair all[VEC_BLOCK_POSTINGS];
-    uint32_t kept = 0;
+    uint32_t kept = 0, most = 0;
 
+    memset(least, 255, sizeof least);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t l = vec_get32(len + 4 * (size_t)post[i].ord);
+        uint32_t tf = post[i].tf < 255 ? post[i].tf : 255;
 
-        all[i] = (pair){(uint8_t)(post[i].tf < 255 ? post[i].tf : 255),
-                        (uint8_t)(l < 255 ? l : 255)};
+        l = l < 255 ? l : 255;
+        least[tf] = (uint8_t)(l < least[tf] ? l : least[tf]);
+        most = most > tf ? most : tf;
     }
-    qsort(all, n, sizeof *all, by_count);
-    for (uint32_t i = 0; i < n; i++)
-        if (kept == 0 || all[i].len < all[kept - 1].len)
-            all[kept++] = all[i];
+    for (uint32_t tf = most; tf > 0; tf--)
+        if (kept == 0 || least[tf] < all[kept - 1].len)
+            all[kept++] = (pair){(uint8_t)tf, least[tf]};
     while (kept > VEC_MAXIMA) {
         // Scores grow slowly with the count and quickly as rows get short: join the neighbours
         // whose lengths differ least.

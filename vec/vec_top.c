@@ -303,15 +303,18 @@ static int make_seed(top *t, size_t k)
     uint64_t *rows = NULL;
     double *scores = NULL;
     uint32_t rare = UINT32_MAX;
+    uint64_t postings = 0;
     size_t n = 0;
     int rc = VEC_OK;
 
     t->seed = -INFINITY;
-    for (uint32_t i = 0; i < w->ask.nphrase; i++)
+    for (uint32_t i = 0; i < w->ask.nphrase; i++) {
         if (w->weight[i] > 0 && w->df[i] >= k &&
             (rare == UINT32_MAX || w->weight[i] > w->weight[rare]))
             rare = i;
-    if (rare == UINT32_MAX || k > SEED_ROWS)
+        postings += w->weight[i] > 0 ? w->df[i] : 0;
+    }
+    if (rare == UINT32_MAX || k > SEED_ROWS || postings < 8 * SEED_ROWS)
         return VEC_OK;
     rows = vec_alloc_array(SEED_ROWS, sizeof *rows);
     scores = vec_alloc_array(SEED_ROWS, sizeof *scores);

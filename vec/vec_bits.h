@@ -32,8 +32,8 @@ static inline uint64_t vec_bits_group(const uint64_t *bits, uint64_t i, unsigned
     return w & vec_bits_low(n);
 }
 
-/* In plain arithmetic: the instruction is not there on every processor that we are compiled for, and
- * what compilers put in its place is a call. */
+/* In plain arithmetic: the instruction is not there on every processor that we are compiled for,
+ * and what compilers put in its place is a call. */
 static inline unsigned vec_bits_popcount(uint64_t w)
 {
     w -= w >> 1 & UINT64_C(0x5555555555555555);

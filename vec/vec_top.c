@@ -12,8 +12,8 @@
  * the k-th best of these is a first threshold.
  *
  * Sums are exact (vec_words.h), so that a row's score has the bits of the exhaustive search. Bounds
- * are rounded up by a hair, since theirs need not be. Where ids ascend with the rows, a tie with the
- * k-th best is lost; else it is looked at.
+ * are rounded up by a hair, since theirs need not be. Where ids ascend with the rows, a tie with
+ * the k-th best is lost; else it is looked at.
  *
  * ERRORS   VEC_NOMEM, VEC_FORMAT, VEC_ABORT
  * THREADS  one call, one thread
@@ -157,7 +157,8 @@ static uint32_t sort_leaves(top *t, uint32_t w, uint32_t end, double least, int 
     return n;
 }
 
-/* ------------------------------------------------------------------------------------ one window */
+/* ------------------------------------------------------------------------------------ one
+ * window */
 
 /* A row that may be one of the best: adds the leaves that were left out, and enters it. */
 static int try_row(top *t, const vec_part *p, uint32_t ord, uint64_t row, uint32_t spare,
@@ -270,7 +271,8 @@ static int search_source(top *t, size_t source)
     return VEC_OK;
 }
 
-/* -------------------------------------------------------------------------------------- the seed */
+/* -------------------------------------------------------------------------------------- the
+ * seed */
 
 /* Wanted rows of a leaf, by source, at most SEED_ROWS. */
 static int leaf_rows(const top *t, uint32_t l, uint64_t *rows, size_t *n)
@@ -337,7 +339,8 @@ static int make_seed(top *t, size_t k)
     return rc;
 }
 
-/* --------------------------------------------------------------------------------------- results */
+/* ---------------------------------------------------------------------------------------
+ * results */
 
 static int take(top *t, vec_hit **out, size_t *n)
 {

@@ -1,6 +1,7 @@
 /*
  * t_vec_words.c - phrases, prefixes, NEAR, fields and operators against counting; the k best and
- * the scores of given rows against all hits; all of it over random sources with dead rows and filters
+ * the scores of given rows against all hits; all of it over random sources with dead rows and
+ * filters
  *
  * SPDX-License-Identifier: MIT
  */

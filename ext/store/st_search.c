@@ -415,7 +415,7 @@ static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, 
     c->bits = mine;
     ST_TRY(rc);
     const uint64_t *allow = q->ask_filters ? vec_words_allow(w.words) : NULL;
-    rc = st_words_hits(c, &w, out, n, err);
+    rc = st_words_hits(c, &w, ids_ascend(c), out, n, err);
     for (size_t i = 0; allow && i < st_bit_words(c->v->f->nrow); i++) {
         c->bits[i] &= allow[i];
     }
@@ -522,28 +522,18 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
     return c->order == ST_ORDER_WORST ? worst_first(c, next_fused, err) : ST_OK;
 }
 
-/* The k best hits, or all of them: of a long ranking mostly the first page is read. */
-enum { FIRST_PAGE = 24, NEXT_PAGES = 8, LAST_PAGE = 256 };
-
 /* Ranks the k best, or, for more than a page of them, all. */
 static int rank_words(st_cursor *c, uint64_t k, st_error *err)
 {
-    vec_hit *hits = NULL;
-    size_t n = 0;
-    st_words w;
-    ST_TRY(st_words_open(c, &w, err));
-    int page = c->order == ST_ORDER_BEST && k <= LAST_PAGE;
-    int rc = page ? st_words_top(c, &w, (size_t)k, ids_ascend(c), &hits, &n, err)
-                  : st_words_hits(c, &w, &hits, &n, err);
-    st_words_close(&w);
-    ST_TRY(rc);
-    c->first = page && n == k ? n : 0;
+    vec_hit *hits;
+    size_t n;
+    ST_TRY(st_words_page(c, k, ids_ascend(c), &hits, &n, err));
     return start_ranked(c, hits, n, err);
 }
 
 static int start_text(st_cursor *c, const st_query *q, st_error *err)
 {
-    uint64_t k = q->hint ? q->hint : FIRST_PAGE;
+    uint64_t k = q->hint ? q->hint : ST_WORDS_PAGE;
     vec_hit *hits = NULL;
     size_t n = 0, kept = 0;
     if (!c->blends && !c->picks) {
@@ -577,7 +567,7 @@ static int go_on(st_cursor *c, st_error *err)
     size_t first = c->first;
     vec_rank_free(c->rank);
     c->rank = NULL;
-    ST_TRY(rank_words(c, first < FIRST_PAGE ? LAST_PAGE : NEXT_PAGES * (uint64_t)first, err));
+    ST_TRY(rank_words(c, first < ST_WORDS_PAGE ? ST_WORDS_PAGES : 8 * (uint64_t)first, err));
     for (size_t i = 0; i < first; i++) {
         (void)vec_rank_next(c->rank);
     }

@@ -73,11 +73,12 @@ typedef struct st_words {
 /* Over the rows of c->bits. w is closed after a failure. */
 int st_words_open(st_cursor *c, st_words *w, st_error *err);
 void st_words_close(st_words *w);
-/* vec_words_top. by_row: ids ascend with rows. */
-int st_words_top(st_cursor *c, st_words *w, size_t k, int by_row, vec_hit **out, size_t *n,
-                 st_error *err);
-/* vec_words_all, with ids. */
-int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err);
+/* vec_words_all, with ids; by_row: ids ascend with rows, which then stand for them. */
+int st_words_hits(st_cursor *c, st_words *w, int by_row, vec_hit **out, size_t *n, st_error *err);
+/* Opens, gives the k best hits, or, where k is more than a page or the worst come first, all, and
+ * closes. c->first = k where there may be more. */
+enum { ST_WORDS_PAGE = 24, ST_WORDS_PAGES = 256 };
+int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n, st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */
 int st_search_step(st_cursor *c, st_error *err);
 int st_search_stop(void *cursor); /* the host says stop */

@@ -137,11 +137,12 @@ void st_words_close(st_words *w)
     memset(w, 0, sizeof *w);
 }
 
-int st_words_hits(st_cursor *c, st_words *w, vec_hit **out, size_t *n, st_error *err)
+int st_words_hits(st_cursor *c, st_words *w, int by_row, vec_hit **out, size_t *n, st_error *err)
 {
     int rc = st_from_vec(err, vec_words_all(w->words, out, n), "the text search");
     for (size_t i = 0; !rc && i < *n; i++) {
-        (*out)[i].id = st_frozen_id(c->v, (*out)[i].row);
+        uint64_t row = (*out)[i].row;
+        (*out)[i].id = by_row ? (int64_t)row : st_frozen_id(c->v, row);
     }
     return rc;
 }
@@ -151,9 +152,20 @@ static int64_t id_of(void *ctx, uint64_t row)
     return st_frozen_id(((st_cursor *)ctx)->v, row);
 }
 
-int st_words_top(st_cursor *c, st_words *w, size_t k, int by_row, vec_hit **out, size_t *n,
-                 st_error *err)
+int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n, st_error *err)
 {
-    int rc = vec_words_top(w->words, k, by_row ? NULL : id_of, c, out, n);
-    return st_from_vec(err, rc, "the text search");
+    st_words w;
+    *out = NULL;
+    *n = 0;
+    ST_TRY(st_words_open(c, &w, err));
+    int page = c->order == ST_ORDER_BEST && k <= ST_WORDS_PAGES, rc;
+    if (page) {
+        rc = vec_words_top(w.words, (size_t)k, by_row ? NULL : id_of, c, out, n);
+        rc = st_from_vec(err, rc, "the text search");
+    } else {
+        rc = st_words_hits(c, &w, by_row, out, n, err);
+    }
+    st_words_close(&w);
+    c->first = !rc && page && *n == k ? *n : 0;
+    return rc;
 }

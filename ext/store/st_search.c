@@ -402,32 +402,6 @@ static int distance_hits(st_cursor *c, double sign, vec_hit **out, size_t *n, st
     return ST_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- text */
-
-/* All hits. Where the query's operators are meant for both parts, they join the filter. */
-static int text_hits(st_cursor *c, const st_query *q, vec_hit **out, size_t *n, st_error *err)
-{
-    uint64_t *mine = c->bits;
-    st_words w;
-    // Neighbours outside the filter have words, too.
-    c->bits = c->blend.valid ? c->blend.valid : mine;
-    int rc = st_words_open(c, &w, err);
-    c->bits = mine;
-    ST_TRY(rc);
-    const uint64_t *allow = q->ask_filters ? vec_words_allow(w.words) : NULL;
-    rc = st_words_hits(c, &w, ids_ascend(c), out, n, err);
-    for (size_t i = 0; allow && i < st_bit_words(c->v->f->nrow); i++) {
-        c->bits[i] &= allow[i];
-    }
-    st_words_close(&w);
-    c->blend.ideal = 0;
-    for (size_t i = 0; i < c->nweight; i++) {
-        c->blend.ideal += c->weights[i];
-    }
-    c->blend.ideal = c->blend.ideal > 0 ? c->blend.ideal * ST_BLEND_ENOUGH : 1;
-    return rc;
-}
-
 /* --------------------------------------------------------------------------------------- ranked */
 
 /* Takes hits over. order WORST turns the keys round; ids stay ascending. */
@@ -499,7 +473,7 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
 {
     vec_hit *text = NULL;
     size_t n = 0;
-    int rc = text_hits(c, q, &text, &n, err);
+    int rc = st_words_all(c, q, ids_ascend(c), &text, &n, err);
     rc = rc ? rc : all_distances(c, err);
     rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
@@ -539,7 +513,7 @@ static int start_text(st_cursor *c, const st_query *q, st_error *err)
     if (!c->blends && !c->picks) {
         return rank_words(c, q->k >= 0 && (uint64_t)q->k < k ? (uint64_t)q->k : k, err);
     }
-    ST_TRY(text_hits(c, q, &hits, &n, err));
+    ST_TRY(st_words_all(c, q, ids_ascend(c), &hits, &n, err));
     int rc = dense_ranks(c, hits, n, err);
     if (rc) {
         vec_free(hits);

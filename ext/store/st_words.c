@@ -169,3 +169,27 @@ int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n
     c->first = !rc && page && *n == k ? *n : 0;
     return rc;
 }
+
+int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, size_t *n,
+                 st_error *err)
+{
+    uint64_t *mine = c->bits;
+    st_words w;
+    // Neighbours outside the filter have words, too.
+    c->bits = c->blend.valid ? c->blend.valid : mine;
+    int rc = st_words_open(c, &w, err);
+    c->bits = mine;
+    ST_TRY(rc);
+    const uint64_t *allow = q->ask_filters ? vec_words_allow(w.words) : NULL;
+    rc = st_words_hits(c, &w, by_row, out, n, err);
+    for (size_t i = 0; allow && i < st_bit_words(c->v->f->nrow); i++) {
+        c->bits[i] &= allow[i];
+    }
+    st_words_close(&w);
+    c->blend.ideal = 0;
+    for (size_t i = 0; i < c->nweight; i++) {
+        c->blend.ideal += c->weights[i];
+    }
+    c->blend.ideal = c->blend.ideal > 0 ? c->blend.ideal * ST_BLEND_ENOUGH : 1;
+    return rc;
+}

@@ -79,8 +79,8 @@ int st_words_hits(st_cursor *c, st_words *w, int by_row, vec_hit **out, size_t *
  * closes. c->first = k where there may be more. */
 enum { ST_WORDS_PAGE = 24, ST_WORDS_PAGES = 256 };
 int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n, st_error *err);
-/* All hits. Where the query's operators are meant for both parts, they join the filter. c->blend.ideal becomes what a full
- * match is worth. */
+/* All hits. Where the query's operators are meant for both parts, they join the filter.
+ * c->blend.ideal becomes what a full match is worth. */
 int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, size_t *n,
                  st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */

@@ -188,6 +188,9 @@ torture: all
 	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
 	@$(TORTURE) fault
 	@H5MEM_STATEMENTS=$$(($(LIVES) * 5)) $(RUN) --module $(MODULE) --filter tests/sql/test_model_statements
+	@new=$$(sh tests/harness/newest.sh .build/sqlite) && LD_LIBRARY_PATH=$$new H5MEM_STATEMENTS=$$(($(LIVES) * 5)) \
+	    $(RUN) --module $(MODULE) --filter tests/sql/test_model_statements
+	@H5MEM_SECONDS=60 $(RUN) --module $(MODULE) --filter tests/crash/test_processes
 
 # libFuzzer (clang) for T seconds a target; what it adds to the corpus stays under .build/fuzz.
 T ?= 600

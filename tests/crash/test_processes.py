@@ -14,7 +14,8 @@ from crash import pairs
 from crash.kit import server  # noqa: F401, a fixture
 from harness.jobs import BEFORE, Remote
 
-SECONDS = 2
+SECONDS = float(os.environ.get("H5MEM_SECONDS", 2))
+READERS = 8
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_readers_see_whole_transactions(server, connect, tmp_path, report, mode,
     pairs.make(path, "agent.h5", mode, ", autoflush=4096")
     # A WAL host: nobody waits. With a rollback journal SQLite's own locks apply.
     timeout = 0 if mode == "wal" else 60
-    readers = [start(server, "reader", path, timeout=timeout) for _ in range(2)]
+    readers = [start(server, "reader", path, timeout=timeout) for _ in range(READERS)]
     for reader in readers:
         assert reader.recv() == "ready"
     ids, busy = start(server, "writer", path, who="w", seconds=SECONDS, timeout=60, upkeep=upkeep).recv()

@@ -50,6 +50,7 @@ static const failure failures[] = {
     {"open: EACCES from then on", T_OPEN, EACCES, 0, 1, 0},
     {"lock: ENOLCK", T_LOCK, ENOLCK, 0, 0, 0},
     {"lock: EINTR", T_LOCK, EINTR, 0, 0, 0},
+    {"lock of the store: ENOLCK from then on", T_OFD, ENOLCK, 0, 1, 0},
     {"map: ENOMEM", T_MAP, ENOMEM, 0, 0, 0},
     {"all: EIO from then on", T_CHANGES | T_READ, EIO, 0, 1, 0},
     {"memory", 0, 0, 0, 0, 0},

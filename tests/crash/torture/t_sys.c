@@ -357,7 +357,8 @@ int t_real_close(int fd)
         argument = va_arg(ap, void *);                                                             \
         va_end(ap);                                                                                \
         if ((command == F_SETLK || command == F_OFD_SETLK) && kind_of_fd(fd) &&                    \
-            ((struct flock *)argument)->l_type != F_UNLCK && fails(T_LOCK)) {                      \
+            ((struct flock *)argument)->l_type != F_UNLCK &&                                       \
+            fails(command == F_SETLK ? T_LOCK : T_LOCK | T_OFD)) {                                 \
             return -1;                                                                             \
         }                                                                                          \
         return real(fd, command, argument);                                                        \

@@ -55,6 +55,7 @@ enum {
     T_READ = 64,
     T_LOCK = 128,
     T_MAP = 256,
+    T_OFD = 512, /* locks of the store; with all others they are T_LOCK too */
     T_CHANGES = T_WRITE | T_TRUNCATE | T_SYNC | T_UNLINK | T_RENAMES | T_OPEN
 };
 

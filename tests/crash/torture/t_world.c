@@ -91,7 +91,7 @@ int t_world_open(t_world *w, t_shared *s, const t_spec *spec, const char *folder
         return rc;
     }
     sqlite3_extended_result_codes(w->db, 1);
-    sqlite3_busy_timeout(w->db, 5000);
+    sqlite3_busy_timeout(w->db, w->may_fail ? 20 : 5000);
     if (spec->journal) {
         rc = t_world_run(w, "PRAGMA journal_mode = %s; PRAGMA synchronous = %s", spec->journal,
                          spec->synchronous);

@@ -14,7 +14,8 @@ rm -rf "$work"
 mkdir -p "$work/src"
 cd "$work"
 if command -v cargo >/dev/null; then
-    printf '[package]\nname = "fetch"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nlibsqlite3-sys = "*"\n' >Cargo.toml
+    printf '[package]\nname = "fetch"\nversion = "0.1.0"\nedition = "2021"\n' >Cargo.toml
+    printf '[dependencies]\nlibsqlite3-sys = "*"\n' >>Cargo.toml
     echo 'fn main() {}' >src/main.rs
     cargo vendor -q vendor >/dev/null 2>&1 || true
 fi
@@ -26,8 +27,9 @@ fi
 [ -n "$source" ] || { echo "newest.sh: no amalgamation can be had" >&2; exit 1; }
 ${CC:-gcc} -shared -fPIC -O2 -w -o "$out/libsqlite3.so.$$" -Wl,-soname,libsqlite3.so.0 -DSQLITE_THREADSAFE=1 \
     -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_FTS4 -DSQLITE_ENABLE_RTREE -DSQLITE_ENABLE_COLUMN_METADATA \
-    -DSQLITE_ENABLE_UNLOCK_NOTIFY -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_PREUPDATE_HOOK -DSQLITE_ENABLE_SESSION \
-    -DSQLITE_ENABLE_DBSTAT_VTAB -DSQLITE_ENABLE_LOAD_EXTENSION -DHAVE_USLEEP=1 -DHAVE_FDATASYNC=1 "$source" -lm -lpthread -ldl
+    -DSQLITE_ENABLE_UNLOCK_NOTIFY -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_PREUPDATE_HOOK \
+    -DSQLITE_ENABLE_SESSION -DSQLITE_ENABLE_DBSTAT_VTAB -DSQLITE_ENABLE_LOAD_EXTENSION \
+    -DHAVE_USLEEP=1 -DHAVE_FDATASYNC=1 "$source" -lm -lpthread -ldl
 mv "$out/libsqlite3.so.$$" "$out/libsqlite3.so.0"
 rm -rf "$work"
 echo "$out"

@@ -66,6 +66,7 @@ static void work(t_run *run, const t_spec *spec, const char *folder)
     t_world w;
     memset(&w, 0, sizeof w);
     w.rng.state = t_rng_next(&run->rng);
+    w.drop = run->drop;
     cut_rng.state = t_rng_next(&run->rng);
     t_sys_watch(folder);
     t_sys.phase_mark = &run->shared->phase;

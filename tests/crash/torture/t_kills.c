@@ -68,6 +68,7 @@ static void live(t_run *run, const t_spec *spec, const char *folder, const plan 
     t_world w;
     memset(&w, 0, sizeof w);
     w.rng.state = p->seed;
+    w.drop = run->drop;
     t_sys_watch(folder);
     t_sys.phase_mark = &run->shared->phase;
     if (p->phase != OUTSIDE) {
@@ -121,10 +122,6 @@ static void run_peer(t_run *run, const t_spec *spec, const char *folder, int fd)
             break;
         default:
             right = t_world_is_right(&w);
-        }
-        if (right == 0) {
-            snprintf(run->shared->message, sizeof run->shared->message,
-                     "one who lives on sees neither what was there before nor what comes after");
         }
         what = right == 0 ? 'x' : rc || right < 0 ? 'e' : 'k';
     }
@@ -207,6 +204,9 @@ static int one_life(t_run *run, const t_spec *spec, const char *folder, tally *t
     }
     end = t_run_wait(pid);
     bad = end_peers(run, peers, npeer, t);
+    if (bad) {
+        printf("seen by one who lives on:\n");
+    }
     if (end != -SIGKILL && !s->message[0]) {
         snprintf(s->message, sizeof s->message, "ended with %d", end);
     }

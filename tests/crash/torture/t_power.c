@@ -317,6 +317,22 @@ static void apply(unsigned char **p, size_t *n, const change *c, t_rng *r)
     }
 }
 
+/* The file keeps its number, which the log and the frames name, if it still has a name. */
+static void bring(const file *f, const char *path)
+{
+    DIR *d = opendir(root);
+    struct dirent *e;
+    while (d && (e = readdir(d)) != NULL) {
+        char from[512];
+        struct stat s;
+        snprintf(from, sizeof from, "%.200s%.255s", root, e->d_name);
+        if (stat(from, &s) == 0 && s.st_ino == f->ino && S_ISREG(s.st_mode)) {
+            link(from, path);
+        }
+    }
+    closedir(d);
+}
+
 static void write_out(const file *f, const char *path, t_rng *r)
 {
     unsigned char *p = must(malloc(f->nsafe + 1));
@@ -329,6 +345,7 @@ static void write_out(const file *f, const char *path, t_rng *r)
     for (size_t i = 0; f->npage && n >= PAGE && i < PAGE; i += SECTOR) {
         memcpy(p + i, f->page + t_rng_below(r, f->npage) * PAGE + i, SECTOR);
     }
+    bring(f, path);
     out = fopen(path, "wb");
     if (!out || fwrite(p, 1, n, out) != n || fclose(out) != 0) {
         fprintf(stderr, "t_power: cannot write %s\n", path);
@@ -337,8 +354,7 @@ static void write_out(const file *f, const char *path, t_rng *r)
     free(p);
 }
 
-/* The log knows the .h5 by its number, which a file keeps through a power failure and not through
-** being written elsewhere: the slots that are whole get the new numbers. */
+/* Where a file could not keep its number, the slots that are whole get the new one. */
 static void renumber_slot(unsigned char *slot, const ino_t *now)
 {
     static const size_t fields[] = {48, 184};

@@ -12,6 +12,7 @@
 typedef struct t_run {
     long lives; /* how many; of `fault`: 0 all */
     uint64_t seed;
+    int drop;         /* 1: now and then a transaction drops the table it has written to */
     int alone;        /* 1: nobody beside the one who dies */
     const char *skip; /* failures whose name has this word are left out; NULL */
     const char *only; /* a word that narrows: a journal mode, a kind of failure; NULL */

@@ -381,7 +381,7 @@ static void failed(t_world *w)
 void t_world_transaction(t_world *w)
 {
     t_shared *s = w->shared;
-    int rc;
+    int rc, drop;
     w->work = s->model[s->cur];
     rc = t_world_run(w, below(w, 2) ? "BEGIN" : "BEGIN IMMEDIATE");
     if (rc) {
@@ -403,11 +403,17 @@ void t_world_transaction(t_world *w)
         failed(w);
         return;
     }
+    // The table goes, its rows stay in the store: to be found when it is made anew.
+    drop = w->drop && w->spec->journal && below(w, 20) == 0;
+    rc = drop ? t_world_run(w, "DROP TABLE memory") : rc;
     announce(w);
-    if (t_world_run(w, "COMMIT")) {
+    if (rc || t_world_run(w, "COMMIT")) {
         failed(w);
     } else {
         confirm(w);
+    }
+    if (drop) {
+        t_world_run(w, "CREATE VIRTUAL TABLE memory USING h5mem('agent.h5')");
     }
 }
 

@@ -70,6 +70,7 @@ typedef struct t_world {
     sqlite3 *db;
     t_rng rng;
     int may_fail;
+    int drop;      /* 1: now and then a transaction drops the table */
     int no_upkeep; /* 1: only statements that change rows */
     t_model work;  /* of the running transaction */
     char error[400];

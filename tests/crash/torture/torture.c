@@ -1,8 +1,8 @@
 /*
  * torture.c - a program: deaths, failures and power cuts at the calls of a host and its store
  *
- *     torture kill lives=20000 [seed=N] [only=wal] [alone=1] [dir=/tmp]   processes that die
- *     torture power lives=5000                                     disks that lose their power
+ *     torture kill lives=20000 [seed=N] [only=wal] [alone=1] [drop=1] [dir=/tmp]   processes that
+ *     die torture power lives=5000                                     disks that lose their power
  *     torture fault [only=EIO] [skip=lock] [lives=N]   calls and allocations
  *     that fail
  *
@@ -108,6 +108,8 @@ int main(int argc, char **argv)
             run.only = argv[i] + 5;
         } else if (!strncmp(argv[i], "skip=", 5)) {
             run.skip = argv[i] + 5;
+        } else if (!strncmp(argv[i], "drop=", 5)) {
+            run.drop = argv[i][5] == '1';
         } else if (!strncmp(argv[i], "alone=", 6)) {
             run.alone = argv[i][6] == '1';
         } else if (!strncmp(argv[i], "dir=", 4)) {

@@ -186,11 +186,9 @@ static void append(sqlite3_str *out, piece p)
 static void mark_range(const sql_doc *d, const sql_instance *x, size_t from, size_t to, int *start,
                        int *end)
 {
-    size_t i = x->from > from ? x->from : from, last = x->to < to ? x->to : to;
+    size_t i = x->from > from ? x->from : from;
     *start = d->words[i].start;
-    for (*end = *start; i < last; i++) {
-        *end = d->words[i].end > *end ? d->words[i].end : *end;
-    }
+    *end = x->to <= to ? x->end : d->words[to - 1].end;
 }
 
 // Text from byte `at` through the words [from, to), with the marks; returns where it stopped.

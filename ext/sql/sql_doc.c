@@ -21,6 +21,7 @@ typedef struct place {
 
 typedef struct pair {
     uint32_t at, pos;
+    int end; /* of the token's bytes */
 } pair;
 
 typedef struct finder {
@@ -120,17 +121,17 @@ static int read_ask(finder *f)
 
 /* ----------------------------------------------------------------------------------- the text */
 
-static int add_pair(finder *f, uint32_t at)
+static int add_pair(finder *f, uint32_t at, int end)
 {
     if (!room((void **)&f->pairs, f->npair, &f->pair_room, sizeof *f->pairs)) {
         return SQLITE_NOMEM;
     }
-    f->pairs[f->npair++] = (pair){at, (uint32_t)(f->d->nword - 1)};
+    f->pairs[f->npair++] = (pair){at, (uint32_t)(f->d->nword - 1), end};
     return SQLITE_OK;
 }
 
 /* Pairs of the token at the last position. */
-static int look_up(finder *f, const char *s, size_t n)
+static int look_up(finder *f, const char *s, size_t n, int end)
 {
     size_t lo = 0, hi = f->nexact;
     int rc = SQLITE_OK;
@@ -145,12 +146,12 @@ static int look_up(finder *f, const char *s, size_t n)
     for (; lo < f->nexact && rc == SQLITE_OK &&
            compare(f->exact[lo].word->s, f->exact[lo].word->n, s, n) == 0;
          lo++) {
-        rc = add_pair(f, f->exact[lo].at);
+        rc = add_pair(f, f->exact[lo].at, end);
     }
     for (size_t i = 0; i < f->nprefix && rc == SQLITE_OK; i++) {
         const vec_word *w = f->prefix[i].word;
         if (w->n <= n && memcmp(w->s, s, w->n) == 0) {
-            rc = add_pair(f, f->prefix[i].at);
+            rc = add_pair(f, f->prefix[i].at, end);
         }
     }
     return rc;
@@ -170,7 +171,7 @@ static int on_word(void *ctx, const char *s, size_t n, int colocated, int start,
         }
         d->words[d->nword++] = (sql_doc_word){start, end};
     }
-    return f->q ? look_up(f, s, n) : SQLITE_OK;
+    return f->q ? look_up(f, s, n, end) : SQLITE_OK;
 }
 
 /* ------------------------------------------------------------------------------------ phrases */
@@ -208,11 +209,11 @@ static int sort_pairs(finder *f)
     return SQLITE_OK;
 }
 
-static int has_pair(const finder *f, uint32_t at, uint32_t pos)
+static const pair *find_pair(const finder *f, uint32_t at, uint32_t pos)
 {
-    pair key = {at, pos};
+    pair key = {at, pos, 0};
     size_t n = f->range[at + 1] - f->range[at];
-    return n && bsearch(&key, f->pairs + f->range[at], n, sizeof key, by_place) != NULL;
+    return n ? bsearch(&key, f->pairs + f->range[at], n, sizeof key, by_place) : NULL;
 }
 
 /* Where phrase i begins; *out by sqlite3_malloc. */
@@ -230,7 +231,7 @@ static int starts(const finder *f, size_t i, uint32_t **out, size_t *n)
         if (f->q->phrases[i].initial && pos > 0) {
             break;
         }
-        while (k < places && has_pair(f, at + k, pos + k)) {
+        while (k < places && find_pair(f, at + k, pos + k)) {
             k++;
         }
         if (k == places) {
@@ -248,7 +249,12 @@ static int add_instances(finder *f, size_t phrase, const uint32_t *pos, size_t n
         if (!room((void **)&d->instances, d->ninstance, &f->instance_room, sizeof *d->instances)) {
             return SQLITE_NOMEM;
         }
-        d->instances[d->ninstance++] = (sql_instance){pos[i], pos[i] + places, phrase};
+        sql_instance x = {pos[i], pos[i] + places, phrase, 0};
+        for (uint32_t k = 0; k < places; k++) {
+            const pair *p = find_pair(f, f->first[phrase] + k, pos[i] + k);
+            x.end = p && p->end > x.end ? p->end : x.end;
+        }
+        d->instances[d->ninstance++] = x;
     }
     return SQLITE_OK;
 }

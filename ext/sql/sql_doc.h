@@ -15,6 +15,7 @@ typedef struct sql_doc_word {
 typedef struct sql_instance {
     size_t from, to; /* words [from, to) */
     size_t phrase;
+    int end; /* where the bytes of its tokens end: a colocated one can be longer than its word */
 } sql_instance;
 
 /* All zero but text and n is one that has not been looked at. */

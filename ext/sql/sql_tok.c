@@ -15,7 +15,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "sql.h"
+#include "sql_cjk.h"
 #include "vec.h"
 
 struct sql_tokenizer {
@@ -24,6 +24,7 @@ struct sql_tokenizer {
     char fingerprint[17];
     fts5_tokenizer calls;
     Fts5Tokenizer *made;
+    int pairs; /* it knows no words of scripts without spaces: see sql_cjk.c */
 };
 
 static int fail(char **err, const char *fmt, ...) SQL_PRINTF(2, 3);
@@ -56,6 +57,7 @@ int sql_have_fts5(sql_db *d)
 typedef struct each {
     sql_token_fn *fn;
     void *ctx;
+    int pairs, query; /* Chinese, Japanese and Korean as pairs */
 } each;
 
 // One token of at most VEC_TOKEN_MAX bytes, longer ones cut between characters.
@@ -67,6 +69,10 @@ static int on_token(void *ctx, int flags, const char *token, int n, int start, i
         for (len = VEC_TOKEN_MAX; len > 0 && ((unsigned char)token[len] & 0xC0) == 0x80;) {
             len--;
         }
+    }
+    if (e->pairs && sql_cjk_any(token, len)) {
+        return sql_cjk_split(token, len, e->query, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end,
+                             e->fn, e->ctx);
     }
     return len ? e->fn(e->ctx, token, len, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end)
                : SQLITE_OK;
@@ -99,7 +105,7 @@ int sql_tokenize_each(sql_tokenizer *tok, int what, const char *text, size_t n, 
 {
     static const int flags[] = {FTS5_TOKENIZE_DOCUMENT, FTS5_TOKENIZE_QUERY,
                                 FTS5_TOKENIZE_QUERY | FTS5_TOKENIZE_PREFIX};
-    each e = {fn, ctx};
+    each e = {fn, ctx, tok->pairs, what != SQL_TOKENS_ROW};
     if (n > INT32_MAX) {
         return SQLITE_TOOBIG;
     }
@@ -193,6 +199,22 @@ static int split(char *s, const char **word, int *n)
     }
 }
 
+/* Is it one of FTS5's own that take a run of letters as a word? Others may know better. */
+static int takes_runs(const char *const *word, int n)
+{
+    static const char *const names[] = {"unicode61", "ascii"};
+    int at = sqlite3_stricmp(word[0], "porter") == 0;
+    if (at == n) {
+        return 1; // porter alone: over unicode61
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (sqlite3_stricmp(word[at], names[i]) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int make(sql_db *d, sql_tokenizer *tok, char **err)
 {
     const char *word[WORDS_MAX];
@@ -209,6 +231,7 @@ static int make(sql_db *d, sql_tokenizer *tok, char **err)
                   word[0]);
     }
     if (rc == SQLITE_OK) {
+        tok->pairs = takes_runs(word, n);
         rc = tok->calls.xCreate(user, word + 1, n - 1, &tok->made);
         if (rc != SQLITE_OK && rc != SQLITE_NOMEM) {
             rc = fail(err, "tokenize is '%.80s', which the tokenizer '%.40s' refuses", tok->spec,

@@ -304,6 +304,45 @@ def test_fields(connect, in_tmp):
     assert ids(con, "grey", "memory") == [2]
 
 
+# ---- scripts without spaces
+
+CJK = {
+    1: "私は東京都に住んでいます",
+    2: "京都の大学",
+    3: "東 京",
+    4: "我喜欢红色的汽车，不喜欢蓝色",
+    5: "저는 서울에서 일합니다",
+    6: "iPhone15を東京で買った",
+    7: "東京tower",
+}
+
+
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, "unicode61", "porter", "ascii"])
+def test_chinese_japanese_korean(connect, in_tmp, tokenizer):
+    con = make(connect, tokenizer)
+    for i, text in CJK.items():
+        con.execute("INSERT INTO memory(id, content) VALUES (?, ?)", (i, text))
+    for _ in range(2):
+        assert ids(con, "東京") == [1, 6, 7]
+        assert ids(con, "東京都") == [1, 2, 6, 7]  # 東京 or 京都
+        assert ids(con, '"東京都"') == [1]
+        assert ids(con, "+東京都") == [1]
+        assert ids(con, "京") == [1, 2, 3, 6, 7]
+        assert ids(con, "都") == [1, 2]
+        assert ids(con, "红色") == [4]
+        assert ids(con, "颜色") == []
+        assert ids(con, "서울") == [5]
+        assert ids(con, "東京 -大学 -tower") == [1, 6]
+        assert ids(con, "iphone15") == [6]
+        assert ids(con, "tower") == [7]
+        assert ids(con, "東京 NOT tower", more="AND syntax = 'fts5'") == [1, 6]
+        mark = "SELECT highlight(memory, 0, '[', ']') FROM memory WHERE content MATCH ? ORDER BY id LIMIT 1"
+        assert con.execute(mark, ("東京都",)).fetchone() == ("私は[東京都]に住んでいます",)
+        assert con.execute(mark, ("红色",)).fetchone() == ("我喜欢[红色]的汽车，不喜欢蓝色",)
+        con.execute("SELECT h5mem_flush('memory')")
+    assert con.execute("SELECT h5mem_verify('memory')").fetchone() == ("ok",)
+
+
 # ---- scores
 
 def tokens_of(con):

@@ -62,10 +62,11 @@ TOOLS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*/*_tool.c tests/fuzz/fuzz_*.
 TORTURE  := $(B)/tests/crash/torture_tool
 TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
 OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(TOOLS:=.o) \
-	    $(call objects,bench) $(call objects,bench/peers) $(call objects,tests/crash/torture)
+	    $(call objects,bench) $(call objects,bench/commit) $(call objects,bench/peers) \
+	    $(call objects,tests/crash/torture)
 
-.PHONY: all libs demo test test-asan test-tsan torture lint bench bench-peers bench-hdf5 neon static clean help units \
-        module need FORCE
+.PHONY: all libs demo test test-asan test-tsan torture lint bench bench-peers bench-hdf5 neon static clean help \
+        units module need FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 
@@ -151,6 +152,9 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz
 $(B)/bench/bench: $(call objects,bench)
 	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 -lm && mv $@.$$$$ $@
 
+$(B)/bench/commit/commit: $(call objects,bench/commit) $(B)/bench/bench_stat.o $(B)/bench/bench_gen.o
+	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 -lm && mv $@.$$$$ $@
+
 $(B)/bench/peers/h5bench: $(call objects,bench/peers) $(B)/bench/bench_stat.o $(B)/libh5core.a
 	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 $$(sh bench/peers/find_hdf5.sh --libs) $(LIBS) && \
 	mv $@.$$$$ $@
@@ -216,17 +220,12 @@ neon:
 static: $(B)/tests/unit/t_sql_static
 	@$(B)/tests/unit/t_sql_static
 
-# A sqlite-vec that cannot be had leaves the text rows; the runner says what it skips. So does a libhdf5.
 BENCH = $(B)/bench/bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 
 bench: all $(B)/bench/bench
 	@$(BENCH) $(wildcard bench/*.sql)
-bench-peers: all $(B)/bench/bench
-	@vec0=$$(sh bench/peers/fetch.sh .build/peers) && set -- --extension vec0=$$vec0; \
-	$(BENCH) "$$@" $(wildcard bench/peers/*.sql); rc=$$?; \
-	if sh bench/peers/find_hdf5.sh --cflags >/dev/null; then \
-	    $(MAKE) --no-print-directory bench-hdf5 || rc=1; \
-	else echo "SKIP bench/peers/h5bench.c: needs libhdf5"; fi; exit $$rc
+bench-peers: all $(B)/bench/bench $(B)/bench/commit/commit
+	@sh bench/peers/run.sh $(B) $(MODULE) $(FILTER)
 bench-hdf5: all $(B)/bench/peers/h5bench
 	@$(B)/bench/peers/h5bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 

@@ -19,6 +19,7 @@
 
 enum { POLL_MS = 2, POLL_MAX_MS = 20 };
 enum { KEPT = 16 << 10, FRAMES_KEPT = 1 << 20 }; /* bytes that a connection keeps for the next */
+enum { PIECE = 128 << 10, STEP = 256 << 10 };    /* bytes written at a time; by which a log grows */
 
 static int wait_in_process(st_store *s, st_conn *c, int64_t until, st_error *err)
 {
@@ -242,9 +243,23 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
 
 typedef struct encoder {
     st_buf *buf;
+    uint64_t at; /* offset in the log of what buf holds */
     uint64_t generation, seq, transaction;
     uint32_t sum; /* of the frame before */
 } encoder;
+
+/* Writes what has gathered: the frames of a large transaction pass through a small buffer. */
+static int write_out(st_conn *c, encoder *e, st_error *err)
+{
+    h5_io *log = c->store->log;
+    h5_error io = {0};
+    if (e->buf->n && log->write(log, e->at, e->buf->p, e->buf->n, &io) != H5_OK) {
+        return st_from_h5(err, &io, "writing the log");
+    }
+    e->at += e->buf->n;
+    e->buf->n = 0;
+    return ST_OK;
+}
 
 static int end_frame(encoder *e, size_t at, int type, st_error *err)
 {
@@ -318,6 +333,9 @@ static int encode_ops(st_conn *c, encoder *e, st_error *err)
     for (size_t i = 0; i < t->nop; i++) {
         const st_op *op = &t->op[i];
         uint64_t entry, at;
+        if (e->buf->n >= PIECE) {
+            ST_TRY(write_out(c, e, err));
+        }
         if (op->kind == ST_OP_PUT) {
             if (!t->gone[ST_REF_INDEX(op->ref)]) {
                 ST_TRY(encode_put(c, e, op->ref, err));
@@ -405,26 +423,34 @@ static void unprepare(st_conn *c, st_log_header *h)
     st_log_store(c->store->page, h);
 }
 
-static int write_frames(st_conn *c, int self, const encoder *e, st_error *err)
+/* Where each commit is synced, the log grows in steps: a sync of bytes written over needs nothing
+** of the file system's own books. */
+static int round_up(st_conn *c, encoder *e, st_error *err)
+{
+    st_store *s = c->store;
+    uint64_t end = e->at + e->buf->n, to = (end + STEP) / STEP * STEP, size;
+    h5_error io = {0};
+    if (s->log->size(s->log, &size, &io) != H5_OK) {
+        return st_from_h5(err, &io, "the log");
+    }
+    return size >= end ? ST_OK : st_buf_zeros(e->buf, (size_t)(to - end), err);
+}
+
+static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
 {
     st_store *s = c->store;
     st_txn *t = &c->txn;
     st_log_header *h = &t->head;
-    h5_error io = {0};
-    if (t->prepared) {
-        // What stands there is about to be written over.
-        unprepare(c, h);
-        t->prepared = 0;
-    }
-    if (s->log->write(s->log, t->base_len, e->buf->p, e->buf->n, &io) != H5_OK) {
-        return st_from_h5(err, &io, "writing the log");
-    }
-    h->prepared_len = t->base_len + e->buf->n;
+    uint64_t end = e->at + e->buf->n;
+    int full = st_conn_synchronous(c) == ST_SYNC_FULL;
+    ST_TRY(full ? round_up(c, e, err) : ST_OK);
+    ST_TRY(write_out(c, e, err));
+    h->prepared_len = end;
     h->prepared_seq = e->seq;
     h->prepared_sum = e->sum;
     h->flags = self ? ST_LOG_SELF : 0;
     st_log_store(s->page, h);
-    if (st_conn_synchronous(c) == ST_SYNC_FULL) {
+    if (full) {
         int rc = st_store_sync_log(s, err);
         if (rc) {
             unprepare(c, h);
@@ -451,7 +477,13 @@ int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error
     }
     memcpy(owner, t->who.uuid, 16);
     if (!t->prepared || t->prepared_version != t->version || t->prepared_self != self) {
+        if (t->prepared) {
+            // What stands there is about to be written over.
+            unprepare(c, &t->head);
+            t->prepared = 0;
+        }
         c->frames.n = 0;
+        e.at = t->base_len;
         rc = encode_all(c, &t->head, &e, err);
         rc = rc ? rc : write_frames(c, self, &e, err);
         if (c->frames.cap > FRAMES_KEPT) {

@@ -225,7 +225,7 @@ BENCH = $(B)/bench/bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 bench: all $(B)/bench/bench
 	@$(BENCH) $(wildcard bench/*.sql)
 bench-peers: all $(B)/bench/bench $(B)/bench/commit/commit
-	@sh bench/peers/run.sh $(B) $(MODULE) $(FILTER)
+	@PYTHON=$(PYTHON) sh bench/peers/run.sh $(B) $(MODULE) $(FILTER)
 bench-hdf5: all $(B)/bench/peers/h5bench
 	@$(B)/bench/peers/h5bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 

@@ -39,11 +39,14 @@ typedef struct median {
     double ns;
 } median;
 
+enum { EXTENSIONS = 4 };
+
 typedef struct runner {
     sqlite3 *db;
     char module[PATH_MAX];
-    char extension[PATH_MAX]; /* of a peer; "" when there is none */
-    char extension_name[32];
+    char extension[EXTENSIONS][PATH_MAX]; /* of peers */
+    char extension_name[EXTENSIONS][32];
+    int nextension;
     const char *filter;
     const bench_script *script;
     median medians[MEDIANS]; /* of the rows so far */
@@ -72,13 +75,39 @@ static int load(sqlite3 *db, const char *path)
     return rc == SQLITE_OK ? 0 : -1;
 }
 
+static int extension_of(const runner *r, const char *name)
+{
+    for (int i = 0; i < r->nextension; i++) {
+        if (!strcmp(r->extension_name[i], name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// what a script needs and nobody has brought; NULL: all is there
+static const char *missing(const runner *r, const bench_script *script)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *name = script->needs[i];
+        if (name[0] && extension_of(r, name) < 0 &&
+            (strcmp(name, "real") || !getenv("BENCH_REAL"))) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 static int open_host(runner *r)
 {
     if (sqlite3_open("host.db", &r->db) != SQLITE_OK || load(r->db, r->module) != 0) {
         return -1;
     }
-    if (r->script->needs[0] && load(r->db, r->extension) != 0) {
-        return -1;
+    for (int i = 0; i < 2; i++) {
+        int e = extension_of(r, r->script->needs[i]);
+        if (e >= 0 && load(r->db, r->extension[e]) != 0) {
+            return -1;
+        }
     }
     return bench_register(r->db);
 }
@@ -395,8 +424,9 @@ static int run_script(runner *r, const char *path)
     }
     int failures = 0;
     const char *tmp = getenv("TMPDIR");
-    if (script.needs[0] && strcmp(script.needs, r->extension_name) != 0) {
-        printf("SKIP %s: needs the extension %s\n", path, script.needs);
+    const char *lacks = missing(r, &script);
+    if (lacks) {
+        printf("SKIP %s: needs %s\n", path, lacks);
     } else if (getcwd(base, sizeof base) == NULL || chdir(tmp ? tmp : "/tmp") != 0 ||
                mkdtemp(folder) == NULL || chdir(folder) != 0) {
         perror("temp folder");
@@ -432,7 +462,7 @@ static void print_machine(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "bench --module PATH [--extension NAME=PATH] [--filter WORD] script.sql ...\n");
+    fprintf(stderr, "bench --module PATH [--extension NAME=PATH] ... [--filter WORD] script.sql\n");
     return 2;
 }
 
@@ -449,9 +479,10 @@ int main(int argc, char **argv)
             r.filter = value;
             continue;
         }
-        if (!strcmp(argv[at], "--extension") && equals && realpath(equals + 1, r.extension)) {
-            snprintf(r.extension_name, sizeof r.extension_name, "%.*s", (int)(equals - value),
-                     value);
+        if (!strcmp(argv[at], "--extension") && equals && r.nextension < EXTENSIONS &&
+            realpath(equals + 1, r.extension[r.nextension])) {
+            snprintf(r.extension_name[r.nextension++], sizeof r.extension_name[0], "%.*s",
+                     (int)(equals - value), value);
             continue;
         }
         fprintf(stderr, "%s %s: unknown, or no such file\n", argv[at], value);

@@ -64,7 +64,7 @@ typedef struct bench_row {
 
 typedef struct bench_script {
     char subsystem[32];
-    char needs[32]; /* another extension's name, or "" */
+    char needs[2][32]; /* names of other extensions, or "real"; "" where fewer are needed */
     bench_row *rows;
 } bench_script;
 

@@ -5,6 +5,10 @@
  *           (embeddings of one model share a mean), and noise whose strength falls off over the
  *           dimensions, as the spectra of sentence embeddings do. Neighbours in a cluster are
  *           near, yet not alike.
+ *           bench_noise: independent components between -1 and 1. bench_real: embeddings of real
+ *           sentences (peers/real.py makes the file), stretched to any number: one of them, plus
+ *           0.2 to 0.6 of the deviation of a second from the mean, plus 0.3 of that of a third,
+ *           brought to unit length. Queries are embedded questions as they are.
  * TEXT      A vocabulary of 20,000 words built from syllables; a word's rank is drawn with
  *           probability ~ 1/rank, so that the commonest stand in most turns and most stand in
  *           few. A turn has 8 to 40 words.
@@ -17,11 +21,12 @@
 #include "bench.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CLUSTERS = 200, VOCABULARY = 20000, SENTENCE_MAX = 64, DIM_MAX = 8192 };
+enum { CLUSTERS = 200, VOCABULARY = 20000, SENTENCE_MAX = 64, DIM_MAX = 8192, REAL_DIM = 384 };
 
 static const uint64_t QUERIES = (uint64_t)1 << 40; // indexes of queries start here, beyond all rows
 
@@ -68,6 +73,102 @@ void bench_vector(uint64_t index, int dim, float *out)
     for (int d = 0; d < dim; d++) {
         out[d] *= scale;
     }
+}
+
+// independent components between -1 and 1: no structure at all, the hard case
+static void noise_vector(uint64_t index, int dim, float *out)
+{
+    for (int d = 0; d < dim; d++) {
+        out[d] = (float)(2 * unit(mix(index) + (uint64_t)d) - 1);
+    }
+}
+
+// a file of floats in the folder that BENCH_REAL names, read once; NULL with *n = 0 without
+typedef struct floats {
+    float *x;
+    size_t n;
+} floats;
+
+static floats read_floats(const char *name)
+{
+    const char *folder = getenv("BENCH_REAL");
+    char path[4096];
+    struct stat st;
+    floats f = {NULL, 0};
+    snprintf(path, sizeof path, "%s/%s", folder ? folder : ".", name);
+    FILE *file = fopen(path, "rb");
+    if (file && fstat(fileno(file), &st) == 0 && (f.x = malloc((size_t)st.st_size + 1)) != NULL) {
+        f.n = fread(f.x, sizeof *f.x, (size_t)st.st_size / sizeof *f.x, file);
+    }
+    if (file) {
+        fclose(file);
+    }
+    return f;
+}
+
+static const float *mean_of(const floats *f, size_t rows)
+{
+    static float mean[REAL_DIM];
+    for (size_t i = 0; i < rows; i++) {
+        for (int d = 0; d < REAL_DIM; d++) {
+            mean[d] += f->x[i * REAL_DIM + (size_t)d] / (float)rows;
+        }
+    }
+    return mean;
+}
+
+static int real_vector(uint64_t index, int dim, float *out)
+{
+    static floats f;
+    static const float *mean;
+    if (!f.x) {
+        f = read_floats("rows.f32");
+        mean = mean_of(&f, f.n / REAL_DIM);
+    }
+    size_t rows = f.n / REAL_DIM;
+    if (rows == 0 || dim != REAL_DIM) {
+        return -1;
+    }
+    const float *a = f.x + mix(index ^ 11) % rows * REAL_DIM;
+    const float *b = f.x + mix(index ^ 12) % rows * REAL_DIM;
+    const float *c = f.x + mix(index ^ 13) % rows * REAL_DIM;
+    float share = (float)(0.2 + 0.4 * unit(index ^ 14)), norm = 0;
+    for (int d = 0; d < dim; d++) {
+        out[d] = a[d] + share * (b[d] - mean[d]) + 0.3f * (c[d] - mean[d]);
+        norm += out[d] * out[d];
+    }
+    for (int d = 0; d < dim; d++) {
+        out[d] /= sqrtf(norm);
+    }
+    return 0;
+}
+
+static int real_query(uint64_t run, int dim, float *out)
+{
+    static floats f;
+    if (!f.x) {
+        f = read_floats("queries.f32");
+    }
+    size_t rows = f.n / REAL_DIM;
+    if (rows == 0 || dim != REAL_DIM) {
+        return -1;
+    }
+    memcpy(out, f.x + run % rows * REAL_DIM, REAL_DIM * sizeof *out);
+    return 0;
+}
+
+static int make_vector(const char *kind, int query, uint64_t index, int dim, float *out)
+{
+    if (!strcmp(kind, "real")) {
+        return query ? real_query(index, dim, out) : real_vector(index, dim, out);
+    }
+    index = query ? QUERIES + index : index;
+    if (!strcmp(kind, "noise")) {
+        noise_vector(index, dim, out);
+    } else {
+        bench_vector(index, dim, out);
+    }
+    return 0;
 }
 
 // the word of a rank: two to four syllables, short for common words
@@ -117,12 +218,15 @@ int bench_bind_all(sqlite3_stmt *stmt, const bench_row *row, uint64_t run)
         if (at == 0) {
             continue; // a statement may use fewer of them
         }
-        if (!strcmp(b->kind, "vec")) {
+        if (!strcmp(b->kind, "vec") || !strcmp(b->kind, "noise") || !strcmp(b->kind, "real")) {
             float *v = sqlite3_malloc64((sqlite3_uint64)b->a * sizeof *v);
             if (v == NULL) {
                 return -1;
             }
-            bench_vector(QUERIES + run, (int)b->a, v);
+            if (make_vector(b->kind, 1, run, (int)b->a, v) != 0) {
+                sqlite3_free(v);
+                return -1;
+            }
             rc = sqlite3_bind_blob(stmt, at, v, (int)(b->a * (long)sizeof *v), sqlite3_free);
         } else if (!strcmp(b->kind, "int")) {
             long span = b->b - b->a + 1;
@@ -142,7 +246,7 @@ static void fn_vec(sqlite3_context *ctx, int n, sqlite3_value **v)
     (void)n;
     int dim = sqlite3_value_int(v[1]);
     if (dim < 1 || dim > DIM_MAX) {
-        sqlite3_result_error(ctx, "bench_vec: dimension out of range", -1);
+        sqlite3_result_error(ctx, "dimension out of range", -1);
         return;
     }
     float *out = sqlite3_malloc64((sqlite3_uint64)dim * sizeof *out);
@@ -150,7 +254,12 @@ static void fn_vec(sqlite3_context *ctx, int n, sqlite3_value **v)
         sqlite3_result_error_nomem(ctx);
         return;
     }
-    bench_vector((uint64_t)sqlite3_value_int64(v[0]), dim, out);
+    if (make_vector(sqlite3_user_data(ctx), 0, (uint64_t)sqlite3_value_int64(v[0]), dim, out) !=
+        0) {
+        sqlite3_free(out);
+        sqlite3_result_error(ctx, "real vectors: see peers/real.py; they have 384 dimensions", -1);
+        return;
+    }
     sqlite3_result_blob(ctx, out, dim * (int)sizeof *out, sqlite3_free);
 }
 
@@ -207,14 +316,16 @@ int bench_register(sqlite3 *db)
         const char *name;
         int args;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
+        void *data;
     } functions[] = {
-        {"bench_vec", 2, fn_vec},           {"bench_text", 1, fn_text},
-        {"bench_words", 2, fn_text},        {"bench_ln", 1, fn_ln},
-        {"bench_distance", 3, fn_distance}, {"bench_file_bytes", 1, fn_file_bytes},
+        {"bench_vec", 2, fn_vec, "vec"},          {"bench_noise", 2, fn_vec, "noise"},
+        {"bench_real", 2, fn_vec, "real"},        {"bench_text", 1, fn_text, NULL},
+        {"bench_words", 2, fn_text, NULL},        {"bench_ln", 1, fn_ln, NULL},
+        {"bench_distance", 3, fn_distance, NULL}, {"bench_file_bytes", 1, fn_file_bytes, NULL},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         int rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].args, SQLITE_UTF8,
-                                            NULL, functions[i].call, NULL, NULL, NULL);
+                                            functions[i].data, functions[i].call, NULL, NULL, NULL);
         if (rc != SQLITE_OK) {
             return -1;
         }

@@ -62,10 +62,14 @@ static int new_bind(parser *p, const char *args)
     }
     bench_bind *b = &row->bind[row->nbind++];
     int n = sscanf(args, "%31s %15s %ld %ld", b->name, b->kind, &b->a, &b->b);
-    int one = !strcmp(b->kind, "vec") || !strcmp(b->kind, "words") || !strcmp(b->kind, "fts5");
+    static const char *const ones[] = {"vec", "noise", "real", "words", "fts5"};
+    int one = 0;
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        one |= !strcmp(b->kind, ones[i]);
+    }
     int two = !strcmp(b->kind, "int");
     if (!(one && n == 3 && b->a > 0) && !(two && n == 4 && b->a <= b->b)) {
-        return complain(p, "bind :NAME vec DIM | words N | fts5 N | int LOW HIGH");
+        return complain(p, "bind :NAME vec|noise|real DIM | words N | fts5 N | int LOW HIGH");
     }
     return 0;
 }
@@ -116,7 +120,8 @@ static int directive(parser *p, const char *text)
         return sscanf(args, "%31s", p->script->subsystem) == 1 ? 0 : complain(p, "subsystem NAME");
     }
     if (!strcmp(word, "needs")) {
-        return sscanf(args, "%31s", p->script->needs) == 1 ? 0 : complain(p, "needs NAME");
+        char(*needs)[32] = p->script->needs;
+        return sscanf(args, "%31s %31s", needs[0], needs[1]) >= 1 ? 0 : complain(p, "needs NAMES");
     }
     if (!strcmp(word, "row")) {
         return new_row(p, args);

@@ -1,21 +1,26 @@
 #!/bin/sh
-# peers/fetch.sh FOLDER - brings sqlite-vec 0.1.9 from the npm registry into FOLDER, once, and prints the path of its
-# module without the suffix. Exit code 1, with the reason, where it cannot be had.
+# peers/fetch.sh FOLDER PEER - brings a peer from the npm registry into FOLDER, once, and prints the path of its module:
+# vec0 (sqlite-vec 0.1.9) or vector (sqlite-vector 1.1.2). Exit code 1, with the reason, where it cannot be had.
 #
 # SPDX-License-Identifier: MIT
 set -u
-version=0.1.9
-folder=${1:?folder}
-case $(uname -s)-$(uname -m) in
-Linux-x86_64) name=linux-x64 file=vec0.so ;;
-Linux-aarch64) name=linux-arm64 file=vec0.so ;;
-Darwin-arm64) name=darwin-arm64 file=vec0.dylib ;;
-Darwin-x86_64) name=darwin-x64 file=vec0.dylib ;;
-*) echo "no sqlite-vec is built for this system" >&2; exit 1 ;;
+folder=${1:?folder}/${2:?vec0 or vector}
+system=$(uname -s)-$(uname -m)
+case $2-$system in
+vec0-Linux-x86_64) name=sqlite-vec-linux-x64 ;;
+vec0-Linux-aarch64) name=sqlite-vec-linux-arm64 ;;
+vec0-Darwin-arm64) name=sqlite-vec-darwin-arm64 ;;
+vec0-Darwin-x86_64) name=sqlite-vec-darwin-x64 ;;
+vector-Linux-x86_64) name=@sqliteai/sqlite-vector-linux-x86_64 ;;
+vector-Linux-aarch64) name=@sqliteai/sqlite-vector-linux-arm64 ;;
+*) echo "no $2 is built for this system" >&2; exit 1 ;;
 esac
+case $2 in vec0) version=0.1.9 ;; *) version=1.1.2 ;; esac
+case $system in Darwin*) file=$2.dylib ;; *) file=$2.so ;; esac
 mkdir -p "$folder" && cd "$folder" || exit 1
 if [ ! -f package/$file ]; then
-    npm pack --silent "sqlite-vec-$name@$version" >/dev/null || { echo "npm has no sqlite-vec for us" >&2; exit 1; }
-    tar xzf "sqlite-vec-$name-$version.tgz" || exit 1
+    archive=$(npm pack --silent "$name@$version") || { echo "npm has no $name" >&2; exit 1; }
+    tar xzf "$archive" || exit 1
 fi
+[ -f package/$file ] || { echo "$name holds no $file" >&2; exit 1; }
 echo "$folder/package/$file"

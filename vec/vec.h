@@ -264,6 +264,8 @@ typedef struct vec_near_args {
     int (*stop)(void *ctx);
     void *ctx;
     uint64_t hint; /* rows that will likely be read; 0 = unknown; changes the cost only */
+    int threads;   /* to scan with at most, where there are rows enough; 0 and 1: the caller's. Only
+                      that one calls fetch, id and stop. The answer is the same. */
 } vec_near_args;
 
 /* Exact nearest neighbours, nearest first, on demand: the sequence (distance, then id) is that of

@@ -29,4 +29,7 @@
  * bits, and query codes should not get shorter than the rows'. */
 #define VEC_PLANE_DIM_MAX 65536
 
+/* Threads of one search; more than so many read memory no faster. Larger numbers mean this. */
+#define VEC_THREADS_MAX 64
+
 #endif

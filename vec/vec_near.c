@@ -24,23 +24,27 @@
  * INVARIANTS  low[i] is +infinity where nothing is left: not selected, without vector, looked at.
  *             A group in the heap has at least one row left.
  * ERRORS      VEC_NOMEM, VEC_MISUSE, VEC_LIMIT (dimension), VEC_ABORT (stop or fetch said so)
- * THREADS     one thread at a time
+ * THREADS     one thread at a time; the passes over records use several where that pays (vec_par.h)
  *
  * SPDX-License-Identifier: MIT
  */
 #include <float.h>
 #include <math.h>
+#include <stdatomic.h>
 
 #include "vec_base.h"
 #include "vec_bits.h"
 #include "vec_halves.h"
 #include "vec_hit.h"
+#include "vec_limits.h"
 #include "vec_near.h"
+#include "vec_par.h"
 
 #define GROUP_ROWS   64
 #define STOP_BYTES   65536 // scanned between two questions whether to stop
 #define STOP_FETCHES 256   // looked at between two questions
 #define BULK_SHARE   8     // of all rows, one in so many; then all at once
+#define PART_ROWS    16384 // a thread of its own pays for that many
 #define LIKELY_ROWS  16    // looked at to begin with when nobody says how many are wanted
 #define LIKELY_MAX   1024
 #define DULL_FETCHES 16 // more than those, then preparing a sharper query pays
@@ -161,7 +165,7 @@ static float bound_rows(vec_near *s, const group *g, uint64_t mask)
             rows[m] = g->half[0] + m * s->stride;
         return vec_halves_coarse(&s->q, rows, m, low);
     }
-    for (uint64_t w = mask; w; w &= w - 1)
+    for (uint64_t w = mask; m == 0 || w; w &= w - 1) // there is a bit
         rows[m++] = g->half[0] + vec_bits_lowest(w) * s->stride;
     least = vec_halves_coarse(&s->q, rows, m, picked);
     for (unsigned i = 0; i < g->n; i++)
@@ -185,31 +189,114 @@ static float leave_open(vec_near *s, const group *g, uint64_t mask)
     return least;
 }
 
+/* A part of the first pass: some extents, and where what it finds out has its place. */
+typedef struct slice {
+    vec_near *s;
+    size_t first, last; // extents, or groups to refine
+    size_t slot, group; // of its first row, in low and groups
+    size_t ngroup, rows;
+    int all, asks;    // asks: may call stop
+    float up;         // bound of what is to be refined
+    atomic_int *halt; // nonzero: everybody ends
+} slice;
+
+/* Nonzero: end. Only one slice asks, the others look at what it was told. */
+static int halted(slice *p, size_t cost, size_t limit)
+{
+    if (p->asks && stopped(p->s, cost, limit))
+        atomic_store_explicit(p->halt, 1, memory_order_relaxed);
+    return atomic_load_explicit(p->halt, memory_order_relaxed);
+}
+
+static void scan_extent(slice *p, const vec_plane_extent *x)
+{
+    vec_near *s = p->s;
+
+    for (uint64_t i = 0; i < x->n; i += GROUP_ROWS) {
+        group g = {.n = x->n - i < GROUP_ROWS ? (unsigned)(x->n - i) : GROUP_ROWS,
+                   .row = x->first + i,
+                   .slot = p->slot,
+                   .answer = NONE,
+                   .fine = p->all ? INFINITY : -INFINITY,
+                   .half = {x->coarse + i * s->stride, x->fine + i * s->stride}};
+        uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, g.row, g.n) : vec_bits_low(g.n);
+
+        p->slot += g.n;
+        if (mask) {
+            g.least = p->all ? leave_open(s, &g, mask) : bound_rows(s, &g, mask);
+            p->rows += vec_bits_popcount(mask);
+            if (g.least < INFINITY)
+                s->groups[p->group + p->ngroup++] = g;
+        }
+        if (halted(p, GROUP_ROWS + vec_bits_popcount(mask) * s->stride, STOP_BYTES))
+            return;
+    }
+}
+
+static void scan_part(void *arg)
+{
+    slice *p = arg;
+
+    for (size_t e = p->first; e < p->last; e++) {
+        scan_extent(p, &p->s->a.planes[e]);
+        if (halted(p, 0, STOP_BYTES))
+            return;
+    }
+}
+
+/* How many threads n things are worth, when each is to have `least` of them. */
+static size_t threads_for(const vec_near *s, uint64_t n, uint64_t least)
+{
+    uint64_t most = s->a.threads > 1 ? (uint64_t)s->a.threads : 1;
+
+    most = most < VEC_THREADS_MAX ? most : VEC_THREADS_MAX;
+    most = most < n / least ? most : n / least;
+    return most > 1 ? (size_t)most : 1;
+}
+
+/* Runs the parts and takes care that stop is asked by one of them only. */
+static int run_parts(void (*fn)(void *), slice *parts, size_t n)
+{
+    atomic_int halt = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        parts[i].halt = &halt;
+        parts[i].asks = i == 0;
+    }
+    vec_par_run(fn, parts, sizeof *parts, n);
+    return atomic_load(&halt) ? VEC_ABORT : VEC_OK;
+}
+
 static int scan_planes(vec_near *s, int all)
 {
-    for (size_t e = 0; e < s->a.nplane; e++) {
-        const vec_plane_extent *x = &s->a.planes[e];
+    slice parts[VEC_THREADS_MAX];
+    uint64_t rows = 0, before = 0;
+    size_t n, at = 0, e = 0;
+    int rc;
 
-        for (uint64_t i = 0; i < x->n; i += GROUP_ROWS) {
-            group g = {.n = x->n - i < GROUP_ROWS ? (unsigned)(x->n - i) : GROUP_ROWS,
-                       .row = x->first + i,
-                       .slot = s->nslot,
-                       .answer = NONE,
-                       .fine = all ? INFINITY : -INFINITY,
-                       .half = {x->coarse + i * s->stride, x->fine + i * s->stride}};
-            uint64_t mask = s->a.filter ? vec_bits_group(s->a.filter, g.row, g.n)
-                                        : vec_bits_low(g.n);
+    for (size_t i = 0; i < s->a.nplane; i++)
+        rows += s->a.planes[i].n;
+    n = threads_for(s, rows, PART_ROWS);
+    for (size_t i = 0; i < n; i++) {
+        slice *p = &parts[i];
 
-            if (mask) {
-                g.least = all ? leave_open(s, &g, mask) : bound_rows(s, &g, mask);
-                s->rows += vec_bits_popcount(mask);
-                add_group(s, &g);
-            }
-            if (stopped(s, GROUP_ROWS + vec_bits_popcount(mask) * s->stride, STOP_BYTES))
-                return VEC_ABORT;
+        *p = (slice){.s = s, .first = e, .slot = (size_t)before, .group = at, .all = all};
+        while (e < s->a.nplane && (i + 1 == n || before < rows / n * (i + 1))) {
+            before += s->a.planes[e].n;
+            at += (size_t)(s->a.planes[e++].n / GROUP_ROWS + 1);
         }
+        p->last = e;
     }
-    return VEC_OK;
+    rc = run_parts(scan_part, parts, n);
+    for (size_t i = 0; i < n; i++) { // close the gaps
+        if (s->ngroup != parts[i].group && parts[i].ngroup)
+            memmove(s->groups + s->ngroup, s->groups + parts[i].group,
+                    parts[i].ngroup * sizeof *s->groups);
+        s->ngroup += parts[i].ngroup;
+        s->rows += parts[i].rows;
+    }
+    s->nslot = (size_t)rows;
+    return rc;
 }
 
 /* The largest float that is not above key; +infinity for no key. */
@@ -470,6 +557,38 @@ static int look_at_likely(vec_near *s, vec_topk *likely, double *up)
     return VEC_OK;
 }
 
+static void refine_part(void *arg)
+{
+    slice *p = arg;
+
+    for (size_t i = p->first; i < p->last; i++) {
+        group *g = &p->s->groups[i];
+
+        if (g->least <= p->up && g->fine == -INFINITY)
+            refine(p->s, g, p->up);
+        else
+            g->least = least_of(p->s, g);
+        if (halted(p, g->n, STOP_FETCHES * GROUP_ROWS))
+            return;
+    }
+}
+
+static int refine_all(vec_near *s, float up)
+{
+    slice parts[VEC_THREADS_MAX];
+    size_t likely = 0, n;
+
+    for (size_t i = 0; i < s->ngroup; i++)
+        likely += s->groups[i].least <= up;
+    n = threads_for(s, likely, PART_ROWS / GROUP_ROWS);
+    for (size_t i = 0; i < n; i++)
+        parts[i] = (slice){.s = s,
+                           .first = s->ngroup / n * i,
+                           .last = i + 1 == n ? s->ngroup : s->ngroup / n * (i + 1),
+                           .up = up};
+    return run_parts(refine_part, parts, n);
+}
+
 /* Makes all bounds fine that may be needed, in the order of the rows. */
 static int refine_likely(vec_near *s)
 {
@@ -485,15 +604,10 @@ static int refine_likely(vec_near *s)
         return rc;
     rc = look_at_likely(s, likely, &up);
     vec_topk_free(likely);
+    rc = rc ? rc : refine_all(s, (float)up);
     for (size_t i = 0; rc == VEC_OK && i < s->ngroup; i++) {
         group *g = &s->groups[i];
 
-        if ((double)g->least <= up && g->fine == -INFINITY)
-            refine(s, g, (float)up);
-        else
-            g->least = least_of(s, g);
-        if (stopped(s, g->n, STOP_FETCHES * GROUP_ROWS))
-            rc = VEC_ABORT;
         if (g->least < INFINITY)
             s->groups[left++] = *g;
     }

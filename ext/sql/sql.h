@@ -179,9 +179,14 @@ typedef struct sql_args {
     int64_t dim;
     char *tokenizer;
     int readonly;
+    int threads; /* 0: not given */
     st_column *columns;
     size_t ncolumn;
 } sql_args;
+
+#define SQL_THREADS_MAX 64
+/* The value of the option threads. */
+int sql_read_threads(const char *value, int *out, char **err);
 
 /* argv as xCreate gets it. *err by sqlite3_malloc, without prefix. Free in any case. */
 int sql_args_parse(int argc, const char *const *argv, sql_args *out, char **err);
@@ -256,6 +261,7 @@ struct sql_table {
     st_column *columns; /* user columns as declared */
     size_t ncolumn;
     int readonly;
+    int threads;   /* that one search may use */
     int has_state; /* the state row was there and is below */
     uint8_t uuid[16], store_uuid[16];
     int checked;    /* the open store is the one CREATE bound, with the same columns */

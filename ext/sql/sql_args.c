@@ -267,7 +267,7 @@ static int unknown_option(const char *name, char **err)
     for (const char *const *o = st_option_names(); *o; o++) {
         sqlite3_str_appendf(s, "%s, ", *o);
     }
-    sqlite3_str_appendall(s, "readonly");
+    sqlite3_str_appendall(s, "readonly, threads");
     sqlite3_free(*err);
     *err = sqlite3_str_finish(s);
     return *err ? SQLITE_ERROR : SQLITE_NOMEM;
@@ -290,6 +290,19 @@ static int read_flag(const char *name, const char *value, int *out, char **err)
     return fail(err, "%s is '%.40s'; known are on and off", name, value);
 }
 
+int sql_read_threads(const char *value, int *out, char **err)
+{
+    double x;
+    int64_t whole;
+    size_t n = strlen(value);
+    if (sql_scan_f64(value, n, &x) != n || n == 0 || !sql_whole(x, &whole) || whole < 1 ||
+        whole > SQL_THREADS_MAX) {
+        return fail(err, "threads is '%.40s'; it takes 1 to %d", value, SQL_THREADS_MAX);
+    }
+    *out = (int)whole;
+    return SQLITE_OK;
+}
+
 static int read_dim(const char *value, int64_t *out, char **err)
 {
     double x;
@@ -306,6 +319,9 @@ static int add_option(sql_args *a, char **name, char **value, char **err)
     const char *const *known = st_option_names();
     if (sqlite3_stricmp(*name, "readonly") == 0) {
         return read_flag("readonly", *value, &a->readonly, err);
+    }
+    if (sqlite3_stricmp(*name, "threads") == 0) {
+        return sql_read_threads(*value, &a->threads, err);
     }
     while (*known && sqlite3_stricmp(*known, *name) != 0) {
         known++;

@@ -193,6 +193,7 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
     w->q.terms = w->terms.term;
     w->q.nterm = w->terms.n;
     w->q.vector = w->vector;
+    w->q.threads = t->threads;
     w->q.ask = w->text ? &c->ask.ask : NULL;
     w->q.ask_filters = c->ask.filters;
     if (w->limit >= 0 && w->offset >= 0 && w->limit <= INT32_MAX && w->offset <= INT32_MAX) {

@@ -124,6 +124,8 @@ static void get_option(sqlite3_context *ctx, sql_table *t, const char *name)
     st_error err = {0};
     if (strcmp(name, "readonly") == 0) {
         sqlite3_result_text(ctx, t->readonly ? "on" : "off", -1, SQLITE_STATIC);
+    } else if (strcmp(name, "threads") == 0) {
+        sqlite3_result_int(ctx, t->threads);
     } else if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) == ST_OK) {
         int type = st_option_type(name);
         double v = 0;
@@ -177,6 +179,16 @@ static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         if (strcmp(name, "readonly") == 0) {
             sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
                         "readonly belongs to the table and is set by CREATE");
+            return;
+        }
+        if (strcmp(name, "threads") == 0) {
+            char *why = NULL;
+            if (sql_read_threads(value, &t->threads, &why) != SQLITE_OK) {
+                sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "%s", why ? why : "");
+            } else {
+                get_option(ctx, t, name);
+            }
+            sqlite3_free(why);
             return;
         }
         if (strcmp(name, "resolve") == 0) {

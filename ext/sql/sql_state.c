@@ -9,7 +9,7 @@
  *                                  big-endian, 8 bytes
  *          path TEXT               as given to CREATE; absolute where the database has no file
  *          columns TEXT            the user columns: "name" TYPE, "name" TYPE
- *          options TEXT            of the table, not of the store: 'readonly' or nothing
+ *          options TEXT            of the table, not of the store: readonly, threads=N, both or ''
  *
  * txid is a blob because incremental blob I/O writes it without a statement: changes(),
  * total_changes() and last_insert_rowid() stay what the caller's own statements made them, which an

@@ -8,6 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "sql.h"
@@ -280,6 +281,7 @@ static int bind_store(sql_table *t, const sql_args *a, char *path)
     memcpy(state.uuid, t->uuid, 16);
     memcpy(state.store, info->uuid, 16);
     t->readonly = a->readonly;
+    t->threads = a->threads ? a->threads : 1;
     if (info->ncolumn > 0) {
         t->columns = sqlite3_malloc64(info->ncolumn * sizeof *t->columns);
         if (!t->columns) {
@@ -289,7 +291,13 @@ static int bind_store(sql_table *t, const sql_args *a, char *path)
         t->ncolumn = info->ncolumn;
     }
     state.path = path;
-    state.options = a->readonly ? "readonly" : "";
+    char options[40];
+    snprintf(options, sizeof options, "%s", a->readonly ? "readonly" : "");
+    if (a->threads > 1) {
+        snprintf(options, sizeof options, "%sthreads=%d", a->readonly ? "readonly " : "",
+                 a->threads);
+    }
+    state.options = options;
     state.columns = sql_columns_text(t->columns, t->ncolumn);
     int rc = state.columns ? sql_state_insert(t->db->db, t->schema, t->name, &state) : SQLITE_NOMEM;
     sqlite3_free(state.columns);
@@ -386,9 +394,15 @@ static int connect(sql_table *t, sql_args *a, char **err)
     char *why = NULL, *path = NULL;
     int host_file;
     t->readonly = a->readonly;
+    t->threads = 1;
     if (rc == SQLITE_OK) {
         t->has_state = 1;
-        t->readonly = strcmp(state.options, "readonly") == 0;
+        const char *threads = strstr(state.options, "threads=");
+        t->readonly = strncmp(state.options, "readonly", 8) == 0;
+        if (threads && sql_read_threads(threads + 8, &t->threads, &why) != SQLITE_OK) {
+            sqlite3_free(why); // somebody has been at the state row: one thread does
+            why = NULL;
+        }
         memcpy(t->uuid, state.uuid, 16);
         memcpy(t->store_uuid, state.store, 16);
         rc = sql_columns_parse(t->name, state.columns, &t->columns, &t->ncolumn, &why);

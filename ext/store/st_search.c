@@ -218,6 +218,7 @@ static int new_near(st_cursor *c, const uint64_t *bits, uint64_t hint, vec_near 
     a.stop = st_search_stop;
     a.ctx = c;
     a.hint = hint;
+    a.threads = c->threads;
     return st_from_vec(err, vec_near_new(&a, out), "the vector search");
 }
 
@@ -576,6 +577,7 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
 {
     size_t dim = (size_t)c->v->f->gen->schema->dim;
     c->metric = c->v->f->gen->schema->metric;
+    c->threads = q->threads;
     c->order = q->order;
     c->k = q->k;
     c->has_text = q->has_text;

@@ -24,6 +24,7 @@ enum {
 struct st_cursor {
     st_view *v;
     int mode, order, metric, has_text, hybrid;
+    int threads;
     int64_t k;      /* -1: no cap */
     uint64_t given; /* rows handed out */
     st_terms terms;

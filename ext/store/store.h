@@ -360,6 +360,7 @@ typedef struct st_query {
     double recall;
     int64_t nprobe; /* lists to look at first; 0: as recall takes */
     int exact;      /* 1: as recall = 1 */
+    int threads;    /* that the vector part may scan with; 0 and 1: the caller's; see vec_near */
 } st_query;
 
 #define ST_CONTEXT_MAX 10.0

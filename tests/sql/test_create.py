@@ -48,6 +48,8 @@ def columns(con, table="memory"):
         ("'m.h5', dim=2, metric=l3", "'l3'"),
         ("'m.h5', dim=2, dimension=3", "unknown option \"dimension\"; known are dim, metric,"),
         ("'m.h5', dim=2, readonly=perhaps", "readonly is 'perhaps'; known are on and off"),
+        ("'m.h5', dim=2, threads=0", "threads is '0'; it takes 1 to 64"),
+        ("'m.h5', dim=2, threads=many", "threads is 'many'; it takes 1 to 64"),
         ("'m.h5', dim=2, tokenize='nosuch'", "tokenize is 'nosuch', but this SQLite has no tokenizer 'nosuch'"),
         (
             "'m.h5', dim=2, tokenize='unicode61 nosuch 3'",
@@ -357,6 +359,34 @@ def test_readonly_table(con, connect, in_tmp):
         con.execute("DELETE FROM writer WHERE id > 1")
         con.close()
         con = connect("host.db")
+
+
+def test_threads(con, connect, in_tmp):
+    """The option is the table's: CREATE keeps it, h5mem_config sets it for the connection."""
+    create(con, "'m.h5', dim=2, threads=4")
+    assert con.execute("SELECT h5mem_config('memory', 'threads')").fetchone() == (4,)
+    assert con.execute("SELECT h5mem_config('memory', 'threads', 2)").fetchone() == (2,)
+    with pytest.raises(sqlite3.OperationalError, match="threads is '65'; it takes 1 to 64"):
+        con.execute("SELECT h5mem_config('memory', 'threads', 65)")
+    con.execute("CREATE VIRTUAL TABLE other USING h5mem('m.h5')")
+    assert con.execute("SELECT h5mem_config('other', 'threads')").fetchone() == (1,)
+
+
+def test_threads_find_the_same(con, in_tmp):
+    """Rows enough for several threads to be used: the same rows in the same order."""
+    create(con, "'m.h5', dim=8")
+    con.execute(
+        "INSERT INTO memory(embedding) WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s"
+        " WHERE i < 40000) SELECT h5mem_vector(json_array(i % 101, i % 103, i % 107, i % 109,"
+        " i % 113, i % 127, i % 131, i % 137)) FROM s"
+    )
+    con.execute("SELECT h5mem_flush('memory')")
+    ask = "SELECT id, distance FROM memory WHERE embedding MATCH '[9,8,7,6,5,4,3,2]' AND exact = 1 LIMIT ?"
+    for limit in (10, 2000):
+        con.execute("SELECT h5mem_config('memory', 'threads', 1)")
+        one = con.execute(ask, (limit,)).fetchall()
+        con.execute("SELECT h5mem_config('memory', 'threads', 4)")
+        assert con.execute(ask, (limit,)).fetchall() == one and len(one) == limit
 
 
 def test_readonly_connection(con, connect):

@@ -365,6 +365,46 @@ static void sequences_are_exact_over_many_rows(void **state)
             check_set(&r, metric, shape, 24, 5000 + t_rng_below(&r, 64), 7);
 }
 
+/* With threads: the same sequence, and it stops when told so. Rows enough for four of them. */
+static void threads_change_nothing(void **state)
+{
+    (void)state;
+    t_rng r = t_rng_start(30);
+    enum { DIM = 8, ROWS = 70000, HITS = 300 };
+    float query[DIM];
+
+    for (int metric = 0; metric < 3; metric++) {
+        vec_hit want[HITS], got;
+        vec_near *near;
+
+        t_vector(&r, T_NORMAL, query, DIM);
+        set *s = make_set(&r, metric, INDEPENDENT, DIM, ROWS, 8, query);
+        for (int threads = 0; threads <= 5; threads++) {
+            vec_near_args a = args(s, metric, query, threads % 2 ? 10 : 0);
+            a.threads = threads;
+            s->asked = s->stop_at = 0;
+            assert_int_equal(vec_near_new(&a, &near), VEC_OK);
+            for (size_t i = 0; i < HITS; i++) {
+                assert_int_equal(vec_near_next(near, &got), 1);
+                if (threads == 0)
+                    want[i] = got;
+                else
+                    assert_memory_equal(&got, &want[i], sizeof got);
+            }
+            vec_near_free(near);
+            long asked = s->asked;
+            assert_true(asked > 3);
+            for (s->stop_at = 1; s->stop_at <= 3; s->stop_at++) {
+                s->asked = 0;
+                assert_int_equal(vec_near_new(&a, &near), VEC_ABORT);
+                assert_null(near);
+            }
+            s->stop_at = 0;
+        }
+        free_set(s);
+    }
+}
+
 static void nothing_to_find(void **state)
 {
     (void)state;
@@ -590,6 +630,7 @@ static int run(void)
         cmocka_unit_test(sequences_are_exact),
         cmocka_unit_test(sequences_are_exact_in_usual_dimensions),
         cmocka_unit_test(sequences_are_exact_over_many_rows),
+        cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_to_find),
         cmocka_unit_test(misuse),
         cmocka_unit_test(damaged_records),

@@ -114,9 +114,96 @@ static void threads_search_side_by_side(void **state)
     t_corpus_free(&s.corpus);
 }
 
+/* ---- one search in several threads */
+
+enum { NEAR_DIM = 8, NEAR_ROWS = 40000, CHUNKS = 20 };
+
+typedef struct planes {
+    float *x;
+    uint8_t *half[2];
+    vec_plane_extent extent[CHUNKS];
+} planes;
+
+static const float *fetch(void *ctx, uint64_t row, float *norm)
+{
+    const planes *p = ctx;
+
+    *norm = vec_norm_f32(p->x + row * NEAR_DIM, NEAR_DIM);
+    return p->x + row * NEAR_DIM;
+}
+
+static int64_t id(void *ctx, uint64_t row)
+{
+    (void)ctx;
+    return (int64_t)row;
+}
+
+static int stop(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static void make_planes(t_rng *r, planes *p)
+{
+    size_t stride = vec_halves_stride(NEAR_DIM), each = NEAR_ROWS / CHUNKS;
+    uint8_t record[64];
+
+    assert_true(vec_plane_stride(NEAR_DIM) <= sizeof record);
+    p->x = malloc(NEAR_ROWS * NEAR_DIM * sizeof *p->x);
+    p->half[0] = malloc(NEAR_ROWS * stride);
+    p->half[1] = malloc(NEAR_ROWS * stride);
+    for (size_t i = 0; i < NEAR_ROWS; i++) {
+        float *x = p->x + i * NEAR_DIM;
+        for (size_t d = 0; d < NEAR_DIM; d++)
+            x[d] = t_rng_normal(r);
+        vec_plane_encode(x, vec_norm_f32(x, NEAR_DIM), NEAR_DIM, record);
+        vec_halves_split(x, NEAR_DIM, record, p->half[0] + i * stride, p->half[1] + i * stride);
+    }
+    for (size_t c = 0; c < CHUNKS; c++)
+        p->extent[c] = (vec_plane_extent){p->half[0] + c * each * stride,
+                                          p->half[1] + c * each * stride, c * each, each};
+}
+
+static void one_search_in_threads(void **state)
+{
+    (void)state;
+    t_rng r = t_rng_start(132);
+    planes p;
+    vec_hit hits[2][50];
+
+    vec_init();
+    make_planes(&r, &p);
+    for (int round = 0; round < 10; round++) {
+        float query[NEAR_DIM];
+        for (size_t d = 0; d < NEAR_DIM; d++)
+            query[d] = t_rng_normal(&r);
+        for (int many = 0; many < 2; many++) {
+            vec_near_args a = {.metric = round % 3,
+                               .query = query,
+                               .dim = NEAR_DIM,
+                               .planes = p.extent,
+                               .nplane = CHUNKS,
+                               .fetch = fetch,
+                               .id = id,
+                               .stop = stop,
+                               .ctx = &p,
+                               .threads = many ? THREADS : 1};
+            vec_near *near;
+            assert_int_equal(vec_near_new(&a, &near), VEC_OK);
+            for (int i = 0; i < 50; i++)
+                assert_int_equal(vec_near_next(near, &hits[many][i]), 1);
+            vec_near_free(near);
+        }
+        assert_memory_equal(hits[0], hits[1], sizeof hits[0]);
+    }
+    free(p.x), free(p.half[0]), free(p.half[1]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_search_side_by_side)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_search_side_by_side),
+                                       cmocka_unit_test(one_search_in_threads)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ enum { STEPS = 10, ROUND = 40, CUT = 9 };
 
 typedef struct tally {
     long phase[T_PHASES];
-    long open, took, apart, back;
+    long open, took, apart, said, back;
 } tally;
 
 static char cut_folder[200];
@@ -103,13 +103,29 @@ static long state_of(const uint64_t *was, long n, uint64_t digest, long *first)
     return last;
 }
 
+/* What h5mem_stats says is behind: 0 neither, 1 the host, 2 the store. */
+static int said(t_world *w)
+{
+    const char *text;
+    sqlite3_stmt *stmt;
+    int what = 0;
+    if (sqlite3_prepare_v2(w->db, "SELECT json_extract(h5mem_stats('memory'), '$.behind')", -1,
+                           &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW) {
+        text = (const char *)sqlite3_column_text(stmt, 0);
+        what = !text ? 0 : !strcmp(text, "host") ? 1 : 2;
+    }
+    sqlite3_finalize(stmt);
+    return what;
+}
+
 /* Each file must be at some committed state. Gives that of the store; *first when it was there
 ** before, the first time. */
 static long look_loosely(t_world *w, long *first)
 {
     t_shared *s = w->shared;
     char *rows = t_world_dump(w, 0), *notes = t_world_dump(w, 1);
-    long n = s->history, i, j, ignored;
+    long n = s->history, i, j, first_note;
     if (s->open) {
         char *a = t_model_dump(&s->model[!s->cur], 0), *b = t_model_dump(&s->model[!s->cur], 1);
         s->rows_was[n] = t_digest(a);
@@ -118,12 +134,12 @@ static long look_loosely(t_world *w, long *first)
         sqlite3_free(b);
     }
     i = state_of(s->rows_was, n, t_digest(rows), first);
-    j = state_of(s->notes_was, n, t_digest(notes), &ignored);
+    j = state_of(s->notes_was, n, t_digest(notes), &first_note);
     if (i < 0 || j < 0) {
         t_world_fail(w, "the %s is at no committed state of %ld:\n%s", i < 0 ? "store" : "host", n,
                      i < 0 ? rows : notes);
     }
-    s->took = i != j;
+    s->took = i < first_note ? 2 : j < *first;
     s->ready = i < s->history - 1 || j < s->history - 1;
     sqlite3_free(rows);
     sqlite3_free(notes);
@@ -137,11 +153,18 @@ static void go_on_loosely(t_world *w)
     char *before, *after;
     long first, ignored;
     look_loosely(w, &first);
+    w->shared->said = said(w);
+    if (w->shared->took && w->shared->said == 3 - w->shared->took) {
+        t_world_fail(w, "the %s is behind, h5mem_stats says the other one",
+                     w->shared->took == 2 ? "store" : "host");
+    }
+    int apart = w->shared->took;
     t_world_run(w, "INSERT INTO memory(content) VALUES ('amber after')");
     t_world_run(w, "DELETE FROM memory WHERE content = 'amber after'");
     if (look_loosely(w, &ignored) < first) {
         t_world_fail(w, "a writer has found an earlier state than the reader before it");
     }
+    w->shared->took = apart;
     before = t_world_dump(w, 0);
     t_world_run(w, "INSERT INTO memory(content) VALUES ('amber after')");
     t_world_run(w, "SELECT h5mem_flush('memory')");
@@ -225,6 +248,7 @@ static int one(t_run *run, const t_spec *spec, const char *folder, int careful, 
     }
     t->took += careful && s->took;
     t->apart += !careful && s->took;
+    t->said += !careful && s->took && s->said == s->took;
     t->back += !careful && s->ready;
     return 0;
 }
@@ -236,8 +260,9 @@ static void print(const t_run *run, const tally *t, int careful)
     if (careful) {
         printf(", %ld of these transactions were there; 0 lost, 0 differences\n", t->took);
     } else {
-        printf("; %ld with something lost, host and store apart in %ld, 0 damaged\n", t->back,
-               t->apart);
+        printf("; %ld with something lost, host and store apart in %ld (h5mem_stats says which is "
+               "behind in %ld), 0 damaged\n",
+               t->back, t->apart, t->said);
     }
     printf("report: by the last call:");
     for (int i = 0; i < T_PHASES; i++) {

@@ -49,6 +49,7 @@ typedef struct t_shared {
     volatile int where; /* T_IDLE .. */
     volatile int phase; /* of the last call, as t_sys.h has it */
     volatile int ready; /* the world is open and was right */
+    volatile int said;  /* what h5mem_stats says is behind: 0, 1 the host, 2 the store */
     volatile int took;  /* an open COMMIT was found done */
     t_model model[2];
     long commits, failures;

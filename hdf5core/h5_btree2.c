@@ -13,7 +13,7 @@
  *   the first, under a node of that depth for the second.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
- * TESTS    t_h5_index.c, test_h5show.py
+ * TESTS    t_h5_btree2.c, t_h5_index.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

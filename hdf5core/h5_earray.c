@@ -30,7 +30,7 @@
  *   element:     chunk 8, filtered also: stored bytes, mask 4
  *
  * ERRORS   H5_FORMAT
- * TESTS    t_h5_index.c, test_h5show.py
+ * TESTS    t_h5_earray.c, t_h5_index.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -25,7 +25,7 @@
  *   Numbers of 8 are as wide as the offsets or lengths of the file.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_DECODE_BYTES_MAX
- * TESTS    test_h5show.py
+ * TESTS    t_h5_fheap.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -12,7 +12,7 @@
  *   Numbers of 8 are as wide as the offsets or lengths of the file.
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5show.py
+ * TESTS    t_h5_image.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

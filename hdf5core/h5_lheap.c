@@ -5,7 +5,7 @@
  *   header: "HEAP" | version 0 | 3 reserved | bytes of data 8 | free list 8 | address of data 8
  *
  * ERRORS   H5_FORMAT
- * TESTS    test_h5show.py
+ * TESTS    t_h5_symtab.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

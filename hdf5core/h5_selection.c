@@ -13,7 +13,7 @@
  *   All ones as a count or block: unlimited.
  *
  * ERRORS   H5_FORMAT; H5_UNSUPPORTED points; H5_LIMIT H5_SELECT_RUNS_MAX
- * TESTS    test_h5virtual.py
+ * TESTS    t_h5_selection.c, test_h5virtual.py
  *
  * SPDX-License-Identifier: MIT
  */

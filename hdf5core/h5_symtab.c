@@ -13,7 +13,7 @@
  *     up.
  *
  * ERRORS   H5_FORMAT; H5_LIMIT H5_BTREE_DEPTH_MAX
- * TESTS    test_h5show.py
+ * TESTS    t_h5_symtab.c, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
  */

@@ -24,7 +24,7 @@
 #define TAIL_MAGIC    0x54636576u /* "vecT" */
 #define VERSION       1
 #define AT_TUNE       80
-#define AT_HEADER_SUM 248
+#define AT_HEADER_SUM 504
 #define BYTES_MAX     ((uint64_t)1 << 40)
 
 const double vec_tune_recall[TUNE_R] = {0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999};
@@ -100,6 +100,10 @@ int vec_ivf_lay_out(int kind, int metric, size_t dim, uint32_t nlist, uint32_t n
 
 static void put_tune(uint8_t *p, const vec_tune *t)
 {
+    for (int h = 0; h < TUNE_H; h++, p += 4)
+        put_f32(p, t->far[h]);
+    for (int i = 0; i < TUNE_R * TUNE_H; i++, p += 4)
+        put_f32(p, t->reach[i / TUNE_H][i % TUNE_H]);
     for (int k = 0; k < TUNE_K; k++)
         for (int r = 0; r < TUNE_R; r++, p += 4)
             put_f32(p, t->probes[k][r]);
@@ -112,6 +116,10 @@ static void put_tune(uint8_t *p, const vec_tune *t)
 
 static void get_tune(const uint8_t *p, vec_tune *t)
 {
+    for (int h = 0; h < TUNE_H; h++, p += 4)
+        t->far[h] = get_f32(p);
+    for (int i = 0; i < TUNE_R * TUNE_H; i++, p += 4)
+        t->reach[i / TUNE_H][i % TUNE_H] = get_f32(p);
     for (int k = 0; k < TUNE_K; k++)
         for (int r = 0; r < TUNE_R; r++, p += 4)
             t->probes[k][r] = get_f32(p);
@@ -137,6 +145,7 @@ void vec_ivf_seal(uint8_t *b, const vec_ivf *ix)
     vec_put32(b + 48, ix->nblock);
     vec_put32(b + 52, ix->ncell);
     put_f32(b + 56, ix->scale);
+    put_f32(b + 60, ix->radius);
     vec_put64(b + 64, vec_ivf_sum(b + ix->at.lists, ix->at.owner - ix->at.lists));
     vec_put64(b + 72, vec_ivf_sum(b + ix->at.owner, ix->at.end - ix->at.owner));
     put_tune(b + AT_TUNE, &ix->tune);
@@ -162,6 +171,7 @@ static int read_header(const uint8_t *b, size_t n, vec_ivf *ix)
     ix->nblock = vec_get32(b + 48);
     ix->ncell = vec_get32(b + 52);
     ix->scale = get_f32(b + 56);
+    ix->radius = get_f32(b + 60);
     if (kind < VEC_IVF || kind > VEC_RAIRS || metric > VEC_IP || ix->nlist == 0 ||
         ix->nrow > UINT32_MAX || !(ix->scale > 0 && ix->scale < INFINITY))
         return VEC_FORMAT;
@@ -483,4 +493,58 @@ float vec_tune_margin(const vec_tune *t, double recall)
     int r = place(recall, &part);
 
     return (float)between((double)t->margin[r], (double)t->margin[r + 1], part);
+}
+
+void vec_tune_reach(const vec_tune *t, double recall, float *reach)
+{
+    double part;
+    int r = place(recall, &part);
+
+    for (int h = 0; h < TUNE_H; h++)
+        reach[h] = (float)between((double)t->reach[r][h], (double)t->reach[r + 1][h], part);
+}
+
+float vec_tune_reach_at(const vec_tune *t, const float *reach, float far)
+{
+    int h = 0;
+
+    while (h + 1 < TUNE_H && far > t->far[h + 1])
+        h++;
+    if (!(far > t->far[0]))
+        return reach[0];
+    if (h + 1 == TUNE_H)
+        return reach[h];
+    return reach[h] + (reach[h + 1] - reach[h]) * (far - t->far[h]) /
+                          (t->far[h + 1] - t->far[h]); // the divisor is above 0: far is beyond it
+}
+
+static float wanted_square(const vec_ivf *ix, float length, float t)
+{
+    return length * length + (ix->metric == VEC_COSINE ? 1 + 2 * t : t);
+}
+
+float vec_ivf_far(const vec_ivf *ix, float length, float t)
+{
+    float square = wanted_square(ix, length, t);
+
+    if (!(ix->radius > 0))
+        return 0;
+    if (ix->metric == VEC_IP)
+        return t / ((length > 0 ? length : 1) * ix->radius);
+    return sqrtf(square > 0 ? square : 0) / ix->radius;
+}
+
+/* With c the centroid and r = y - c: q.y = q.c + q.r, and |q - y|^2 = |q - c|^2 + |r|^2 -
+ * 2 (q - c).r. Solved for the cosine between q - c (inner product: q) and r that brings y as near
+ * as the key says, |r| being the radius. */
+float vec_ivf_needed(const vec_ivf *ix, float length, float square, float dot, float t)
+{
+    float wanted = wanted_square(ix, length, t);
+
+    if (!(ix->radius > 0))
+        return ix->metric == VEC_IP ? -t - dot : square - wanted;
+    if (ix->metric == VEC_IP)
+        return (-t - dot) / ((length > 0 ? length : 1) * ix->radius);
+    return (square + ix->radius * ix->radius - wanted) /
+           (2 * sqrtf(square > 1e-12f ? square : 1e-12f) * ix->radius);
 }

@@ -11,16 +11,17 @@
  *           with the distance.
  *
  * IMAGE     little-endian, sections start at multiples of 64
- *   header, 256 bytes:
+ *   header, 512 bytes:
  *     0   "vecI", u32 version 1, u64 bytes in all
  *     16  u32 kind, u32 metric, u32 dim, u32 lists
  *     32  u64 rows (row numbers are below), u64 rows in lists
  *     48  u32 blocks, u32 cells
- *     56  f32 S, f32 mean difference of code and vector (root mean square)
+ *     56  f32 S, f32 radius: root mean square of the distance between y and its centroid
  *     64  u64 sum of the sections lists, centroids, book; u64 sum of all the others
- *     80  tuning: f32[TUNE_K][TUNE_R] probes, f32[TUNE_R] margin, u32 queries, f32 recall found at
- *         recall 0.99 and k = 10, f32 share of the rows looked at
- *     248 u64 sum of the bytes before
+ *     80  tuning: f32[TUNE_H] far, f32[TUNE_R][TUNE_H] reach, f32[TUNE_K][TUNE_R] probes,
+ *         f32[TUNE_R] margin, u32 queries, f32 recall found at recall 0.99 and k = 10, f32 share of
+ *         the rows looked at
+ *     504 u64 sum of the bytes before
  *   lists       lists * 16: u32 first block, u32 blocks, u32 first cell, u32 cells
  *   centroids   records of vec_plane.h
  *   book        of vec_pq.h; not for VEC_IVF
@@ -50,17 +51,23 @@
 #include "vec.h"
 #include "vec_kmeans.h"
 
-#define VEC_IVF_HEADER  256
+#define VEC_IVF_HEADER  512
 #define VEC_IVF_NO_ROW  UINT32_MAX
 #define VEC_TAIL_HEADER 48
 
 /* Tuning: what was measured on vectors of the index's own that it was not trained on. */
 #define TUNE_K 2 /* for 10 and 100 neighbours */
+#define TUNE_H 5 /* for queries whose neighbours are so far */
 #define TUNE_R 8 /* at these recalls: */
 extern const double vec_tune_recall[TUNE_R];
 
 typedef struct vec_tune {
-    float probes[TUNE_K][TUNE_R]; /* lists to look at */
+    /* How far to go: the cosine, between a list's vectors' differences from the centroid and the
+     * query's, from which on one of them would be an answer; beyond this none is expected. It
+     * depends on how far (vec_ivf_far) the last of the answers is. */
+    float far[TUNE_H];
+    float reach[TUNE_R][TUNE_H];
+    float probes[TUNE_K][TUNE_R]; /* lists that it took */
     float margin[TUNE_R];         /* by how much a key may be below its estimate */
     uint32_t queries;
     float recall; /* found with all that, at 0.99 and 10 neighbours */
@@ -82,7 +89,7 @@ struct vec_ivf {
     size_t dim;
     uint32_t nlist, nblock, ncell;
     uint64_t nrow, nin;
-    float scale;
+    float scale, radius;
     vec_tune tune;
     vec_ivf_layout at;
     vec_ivf_list *list;
@@ -107,6 +114,14 @@ float vec_ivf_space(const vec_ivf *ix, const float *x, float norm, float *y);
 /* 64-bit sum of bytes that tells damage, not intent. */
 uint64_t vec_ivf_sum(const uint8_t *p, size_t n);
 
+/* The cosine of reach that a list takes: with the query at q, squared distance `square` from the
+ * centroid, product `dot` with it, and the key t of the last row that is wanted. */
+float vec_ivf_needed(const vec_ivf *ix, float length, float square, float dot, float t);
+/* How far a key is, in radii. */
+float vec_ivf_far(const vec_ivf *ix, float length, float t);
+/* The reach for a recall, TUNE_H values; and the one of them for something so far. */
+void vec_tune_reach(const vec_tune *t, double recall, float *reach);
+float vec_tune_reach_at(const vec_tune *t, const float *reach, float far);
 /* How many lists promise this recall for k neighbours out of a share of the rows; at least 1. */
 size_t vec_tune_probes(const vec_tune *t, double recall, double k, size_t nlist);
 float vec_tune_margin(const vec_tune *t, double recall);

@@ -230,6 +230,7 @@ static int assign_one(vec_ivf_builder *b, uint32_t i)
     vec_centroid_scores(&b->ix.centroids, b->y, length, &b->s);
     best = vec_centroid_best(&b->s, b->ix.nlist);
     b->first[i] = (uint32_t)best;
+    b->squares += fmax((double)(b->s.score[best] + length * length), 0);
     b->second[i] = b->ix.kind == VEC_RAIRS ? second_list(b, best) : VEC_IVF_NO_ROW;
     return vec_ivf_trial_see(b, i, length);
 }
@@ -453,6 +454,9 @@ static int build(vec_ivf_builder *b)
     rc = rc ? rc : make_order(b);
     rc = rc ? rc : write_image(b);
     b->ix.nin = b->nvec;
+    b->ix.radius = (float)sqrt(b->squares / b->nvec);
+    if (!(b->ix.radius < INFINITY))
+        b->ix.radius = 0;
     return rc ? rc : vec_ivf_tune(b);
 }
 

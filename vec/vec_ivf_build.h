@@ -32,6 +32,7 @@ typedef struct vec_ivf_builder {
     float *y;         /* one vector in the index's space */
     uint8_t *records; /* of the centroids */
     float *centre;    /* RAIRS: decoded, nlist * dim */
+    double squares;   /* sum of the squared distances to centroids */
     vec_centroid_query s;
     vec_ivf_trial trial;
     uint8_t *image;

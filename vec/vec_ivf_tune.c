@@ -2,12 +2,17 @@
  * vec_ivf_tune.c - what an index finds out about itself
  *
  * TRIAL     Vectors of the index's own serve as queries: as far as there are enough, such as the
- *           training has not seen. While all vectors are assigned they are held against each of
- *           these, so that the true nearest of each are known, itself left out.
- * PROBES    For each neighbour of each query: how many lists, in the query's order, must be looked
- *           at until its block is scanned. The share of neighbours within so many lists is the
- *           recall of scanning; the table says how many lists give which recall, for 10 and for 100
- *           neighbours. PROBE_SHARE of what a recall lets one miss may be missed here.
+ *           training has not seen; one in four as it is, one with noise, two drawn towards another
+ *           vector. While all vectors are assigned they are held against each of these, so that
+ *           the true nearest of each are known, itself left out.
+ * REACH     For each neighbour of each query: the cosine (vec_ivf_needed) of the first list that
+ *           leads to its block, for the distance of the last of 10, and of 100, neighbours.
+ *           Scanning the lists up to a cosine gives the share of neighbours below it; the table
+ *           says which cosine gives which recall. PROBE_SHARE of what a recall lets one miss may
+ *           be missed here. A number of lists would do for queries like the vectors; questions are
+ *           not like their answers, and a number found with vectors gave them a recall of 0.81 to
+ *           0.92 for a promised 0.99 (stretched sentences, real questions). How many lists it took
+ *           on average is kept as an estimate of cost.
  * MARGIN    For each neighbour: by how much the estimate from its codes is above its key. The table
  *           gives quantiles: the rest of what may be missed.
  * RECALL    With both, the queries are searched as a user would, ten neighbours at recall 0.99, and
@@ -25,10 +30,14 @@
 #include "vec_pq.h"
 #include "vec_probe.h"
 
-#define QUERIES     256
-#define QUERY_SHARE 8   // at most one vector in so many is a query
-#define PROBE_SHARE 0.7 // of what may be missed
-#define NEAREST     10  // of the margin and the recall
+#define QUERIES      256
+#define QUERY_SHARE  8    // at most one vector in so many is a query
+#define PROBE_SHARE  0.6  // of what may be missed
+#define NOISE        0.3f // of the distance between two vectors
+#define NEAREST      10   // of the margin and the recall
+#define TRIAL_RECALL 0.99
+#define TRIALS       8 // at most, each reaching farther by ...
+#define REACH_STEP   0.01f
 
 static const unsigned tune_k[TUNE_K] = {10, TUNE_NEAREST};
 
@@ -41,6 +50,42 @@ void vec_ivf_trial_free(vec_ivf_trial *t)
     vec_free(t->self);
     vec_free(t->products);
     memset(t, 0, sizeof *t);
+}
+
+/* A number of mean 0 and variance 1, near enough to normal. */
+static float noise(uint64_t *state)
+{
+    uint64_t r = vec_random(state);
+    int32_t sum = (int32_t)(r & 0xffff) + (int32_t)(r >> 16 & 0xffff) +
+                  (int32_t)(r >> 32 & 0xffff) + (int32_t)(r >> 48);
+
+    return (float)(sum - 131070) * (1.7320508f / 65536);
+}
+
+/* How far the sample lies from its centroids, roughly: half of the way between two vectors. */
+static float spread(const vec_ivf_builder *b, const float *q, size_t dim)
+{
+    float d = vec_kern()->l2sq_f32(q, b->y, dim);
+
+    return NOISE * sqrtf(d / (float)dim);
+}
+
+/* Query number n: the vector as it is, with noise, or drawn away towards another one, as questions
+ * are from what answers them. Cosine and inner product search with a length of 1. */
+static int blend(vec_ivf_builder *b, float *q, size_t n, uint32_t other, uint64_t *state)
+{
+    static const float share[4] = {0, 0, 0.4f, 0.5f};
+    size_t dim = b->ix.dim;
+    float length, by;
+    int rc = vec_ivf_load(b, other, &length);
+
+    by = rc == VEC_OK && n % 4 == 1 ? spread(b, q, dim) : 0;
+    for (size_t j = 0; rc == VEC_OK && j < dim; j++)
+        q[j] += share[n % 4] * (b->y[j] - q[j]) + (by > 0 ? by * noise(state) : 0);
+    length = vec_norm_f32(q, dim);
+    for (size_t j = 0; rc == VEC_OK && b->ix.metric != VEC_L2 && length > 0 && j < dim; j++)
+        q[j] /= length;
+    return rc;
 }
 
 int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuffled, size_t trained)
@@ -63,13 +108,13 @@ int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuff
 
         t->self[t->n] = shuffled[from + (size_t)(vec_random(state) % (b->nvec - from))];
         rc = vec_ivf_load(b, t->self[t->n], &length);
-        if (rc == VEC_OK) {
-            float f = b->ix.metric == VEC_IP && length > 0 ? 1 / length : 1;
-
-            for (size_t j = 0; j < dim; j++)
-                t->y[t->n * dim + j] = f * b->y[j];
+        for (size_t j = 0; rc == VEC_OK && j < dim; j++)
+            t->y[t->n * dim + j] = b->y[j];
+        if (rc == VEC_OK)
+            rc = blend(b, t->y + t->n * dim, t->n,
+                       shuffled[from + (size_t)(vec_random(state) % (b->nvec - from))], state);
+        if (rc == VEC_OK)
             rc = vec_topk_new(TUNE_NEAREST + 1, &t->best[t->n]);
-        }
     }
     return rc;
 }
@@ -93,10 +138,12 @@ int vec_ivf_trial_see(vec_ivf_builder *b, uint32_t i, float length)
 
 /* --------------------------------------------------------------------------------------- probes */
 
-/* How often a neighbour takes so many lists, and the errors of estimates. */
+/* What neighbours take, and the errors of estimates. */
 typedef struct counts {
-    uint32_t *need[TUNE_K]; /* nlist + 1 each */
-    uint32_t seen[TUNE_K];
+    struct sample {
+        float far, needed; /* of one neighbour: how far the last one is; cosine of reach */
+    } * sample;
+    size_t nsample;
     float *error;
     size_t nerror;
     uint32_t *rank;  /* of each list in the query's order, from 1 */
@@ -117,6 +164,13 @@ static int by_size(const void *a, const void *b)
     const float *x = a, *y = b;
 
     return *x < *y ? -1 : *x > *y;
+}
+
+static int by_far(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+
+    return x->far < y->far ? -1 : x->far > y->far;
 }
 
 /* The bits of a float, turned so that they sort as it does. */
@@ -182,6 +236,19 @@ static float estimate(const vec_ivf_builder *b, const counts *c, uint32_t v, flo
     return offset + factor * b->s.dot[b->first[v]] + step * (float)(int32_t)sum + square;
 }
 
+/* The key of the last of the neighbours that count. */
+static float last_key(const vec_hit *hits, size_t n, int k)
+{
+    return (float)hits[(n < tune_k[k] ? n : tune_k[k]) - 1].key;
+}
+
+static float needed(const vec_ivf_builder *b, uint32_t list, float length, float t)
+{
+    float dot = b->s.dot[list], square = length * length + b->ix.centroids.square[list] - 2 * dot;
+
+    return vec_ivf_needed(&b->ix, length, square, dot, t);
+}
+
 static void count_query(vec_ivf_builder *b, size_t i, counts *c)
 {
     const vec_ivf *ix = &b->ix;
@@ -196,46 +263,84 @@ static void count_query(vec_ivf_builder *b, size_t i, counts *c)
         vec_pq_table(ix->book, ix->dim, q, ix->metric == VEC_L2 ? -2 : -1, c->table, &offset,
                      &step);
     for (size_t h = 0; h < n && h < TUNE_NEAREST; h++) {
-        uint32_t v = (uint32_t)hits[h].row, need = c->block[b->place[v] / VEC_PQ_BLOCK];
+        uint32_t v = (uint32_t)hits[h].row, first = c->block[b->place[v] / VEC_PQ_BLOCK];
+        uint32_t list = (uint32_t)c->sorted[first - 1];
 
         for (int k = 0; k < TUNE_K; k++)
-            if (h < tune_k[k]) {
-                c->need[k][need]++;
-                c->seen[k]++;
+            if (h < tune_k[k] && h % (tune_k[k] / NEAREST) == 0) {
+                float t = last_key(hits, n, k);
+
+                c->sample[c->nsample++] = (struct sample){vec_ivf_far(ix, length, t),
+                                                          needed(b, list, length, t)};
             }
         if (ix->book && h < NEAREST && length > 0)
             c->error[c->nerror++] = (estimate(b, c, v, offset, step) - (float)hits[h].key) / length;
     }
 }
 
-/* The least number of lists that hold this share of the neighbours. */
-static float lists_for(const vec_ivf_builder *b, const counts *c, int k, double share)
+/* The least value that is not below this share of them. */
+static float quantile(const float *x, size_t n, double share)
 {
-    double want = share * c->seen[k], have = 0;
-    uint32_t l = 0;
-
-    while (l < b->ix.nlist && have < want)
-        have += c->need[k][++l];
-    return (float)(l ? l : 1);
+    return x[(size_t)ceil(share * (double)(n - 1))];
 }
 
-static void fill_tune(vec_ivf_builder *b, counts *c)
+/* The reach of each recall for samples that are about as far as each other. */
+static void fill_reach(vec_tune *t, int h, const struct sample *s, size_t n, float *scratch)
+{
+    double far = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        far += (double)s[i].far / (double)n;
+        scratch[i] = s[i].needed;
+    }
+    qsort(scratch, n, sizeof *scratch, by_size);
+    t->far[h] = (float)far;
+    for (int r = 0; r < TUNE_R; r++)
+        t->reach[r][h] = quantile(scratch, n, 1 - PROBE_SHARE * (1 - vec_tune_recall[r]));
+}
+
+static void fill_tune(vec_ivf_builder *b, counts *c, float *scratch)
 {
     vec_tune *t = &b->ix.tune;
 
     qsort(c->error, c->nerror, sizeof *c->error, by_size);
-    for (int r = 0; r < TUNE_R; r++) {
-        double miss = 1 - vec_tune_recall[r];
+    qsort(c->sample, c->nsample, sizeof *c->sample, by_far);
+    for (size_t h = 0; h < TUNE_H && c->nsample; h++) {
+        size_t from = c->nsample * h / TUNE_H, to = c->nsample * (h + 1) / TUNE_H;
 
-        for (int k = 0; k < TUNE_K; k++)
-            t->probes[k][r] = lists_for(b, c, k, 1 - PROBE_SHARE * miss);
-        if (c->nerror) {
-            double at = (1 - (1 - PROBE_SHARE) * miss) * (double)(c->nerror - 1);
-
-            t->margin[r] = fmaxf(c->error[(size_t)ceil(at)], 0);
-        }
+        from = from < to ? from : c->nsample - 1;
+        to = from < to ? to : c->nsample;
+        fill_reach(t, (int)h, c->sample + from, to - from, scratch);
     }
+    for (int r = 0; r < TUNE_R && c->nerror; r++)
+        t->margin[r] = fmaxf(
+            quantile(c->error, c->nerror, 1 - (1 - PROBE_SHARE) * (1 - vec_tune_recall[r])), 0);
     t->queries = (uint32_t)b->trial.n;
+}
+
+/* How many lists are within reach of the queries, on average. */
+static void count_probes(vec_ivf_builder *b)
+{
+    vec_tune *t = &b->ix.tune;
+
+    memset(t->probes, 0, sizeof t->probes);
+    for (size_t i = 0; i < b->trial.n; i++) {
+        const float *q = b->trial.y + i * b->ix.dim;
+        const vec_hit *hits;
+        size_t n = vec_topk_take(b->trial.best[i], &hits);
+        float length = vec_norm_f32(q, b->ix.dim);
+
+        vec_centroid_scores(&b->ix.centroids, q, length, &b->s);
+        for (uint32_t l = 0; n && l < b->ix.nlist; l++)
+            for (int k = 0; k < TUNE_K; k++) {
+                float key = last_key(hits, n, k), far = vec_ivf_far(&b->ix, length, key);
+                float a = needed(b, l, length, key);
+
+                for (int r = 0; r < TUNE_R; r++)
+                    if (a <= vec_tune_reach_at(t, t->reach[r], far))
+                        t->probes[k][r] += 1 / (float)b->trial.n;
+            }
+    }
 }
 
 static int measure(vec_ivf_builder *b)
@@ -244,25 +349,24 @@ static int measure(vec_ivf_builder *b)
     counts c = {0};
     int rc = VEC_OK;
 
-    for (int k = 0; k < TUNE_K; k++) {
-        c.need[k] = vec_alloc_zero(lists + 1, sizeof *c.need[k]);
-        rc = c.need[k] ? rc : VEC_NOMEM;
-    }
+    float *scratch = vec_alloc_array(b->trial.n * TUNE_K * NEAREST + 1, sizeof *scratch);
+
+    c.sample = vec_alloc_array(b->trial.n * TUNE_K * NEAREST + 1, sizeof *c.sample);
     c.error = vec_alloc_array(b->trial.n * NEAREST + 1, sizeof *c.error);
     c.rank = vec_alloc_array(lists, sizeof *c.rank);
     c.block = vec_alloc_array((size_t)b->ix.nblock + 1, sizeof *c.block);
     c.sorted = vec_alloc_array(lists, sizeof *c.sorted);
     c.table = vec_alloc(vec_pq_block_bytes(b->ix.dim));
-    if (!c.error || !c.rank || !c.block || !c.sorted || !c.table)
+    if (!scratch || !c.sample || !c.error || !c.rank || !c.block || !c.sorted || !c.table)
         rc = VEC_NOMEM;
     for (size_t i = 0; i < b->trial.n && rc == VEC_OK; i++) {
         count_query(b, i, &c);
         rc = vec_ivf_stopped(b) ? VEC_ABORT : VEC_OK;
     }
     if (rc == VEC_OK)
-        fill_tune(b, &c);
-    for (int k = 0; k < TUNE_K; k++)
-        vec_free(c.need[k]);
+        fill_tune(b, &c, scratch);
+    vec_free(scratch);
+    vec_free(c.sample);
     vec_free(c.error);
     vec_free(c.rank);
     vec_free(c.block);
@@ -299,16 +403,12 @@ static int try_query(vec_ivf_builder *b, vec_probe_args *a, uint64_t *filter, si
     const vec_hit *hits;
     size_t n = vec_topk_take(b->trial.best[i], &hits);
     vec_probe *p = NULL;
-    const float *x;
-    float norm;
     vec_hit h;
     int rc;
 
     n = n < NEAREST ? n : NEAREST;
-    x = b->a->fetch(b->a->ctx, self, &norm);
-    if (!x)
-        return VEC_ABORT;
-    memcpy(b->y, x, b->ix.dim * sizeof *x); // the search fetches others
+    for (size_t j = 0; j < b->ix.dim; j++) // as a user would give it
+        b->y[j] = b->trial.y[i * b->ix.dim + j] * b->ix.scale;
     a->query = b->y;
     a->want = n;
     filter[self >> 6] &= ~((uint64_t)1 << (self & 63));
@@ -331,7 +431,7 @@ static int try_all(vec_ivf_builder *b, const vec_ivf *open)
                         .nrow = b->ix.nrow,
                         .filter = filter,
                         .share = 1,
-                        .recall = 0.99,
+                        .recall = TRIAL_RECALL,
                         .fetch = fetch,
                         .id = row_as_id,
                         .stop = stop,
@@ -353,17 +453,25 @@ static int try_all(vec_ivf_builder *b, const vec_ivf *open)
     return rc;
 }
 
+/* Searches with what was found, and reaches farther as long as that is not enough. */
 int vec_ivf_tune(vec_ivf_builder *b)
 {
-    vec_ivf *open = NULL;
     int rc = measure(b);
 
-    if (rc < 0)
-        return rc;
-    vec_ivf_seal(b->image, &b->ix);
-    rc = vec_ivf_open(b->image, b->ix.at.end, &open);
-    rc = rc ? rc : try_all(b, open);
-    vec_ivf_close(open);
+    for (int i = 0; rc == VEC_OK; i++) {
+        vec_ivf *open = NULL;
+
+        count_probes(b);
+        vec_ivf_seal(b->image, &b->ix);
+        rc = vec_ivf_open(b->image, b->ix.at.end, &open);
+        rc = rc ? rc : try_all(b, open);
+        vec_ivf_close(open);
+        if (rc < 0 || b->ix.tune.recall >= TRIAL_RECALL || i == TRIALS - 1)
+            break;
+        for (int r = 0; r < TUNE_R; r++)
+            for (int h = 0; h < TUNE_H; h++)
+                b->ix.tune.reach[r][h] += REACH_STEP;
+    }
     if (rc == VEC_OK)
         vec_ivf_seal(b->image, &b->ix);
     return rc;

@@ -1,10 +1,12 @@
 /*
  * vec_probe.c - near neighbours on demand through lists
  *
- * LISTS     The lists whose centroids are nearest to the query are scanned, as many as the index
- *           found to give the recall that is asked for (vec_ivf_tune.c). Scanning gives each row an
- *           estimate of its distance from its 4-bit codes, less the margin by which estimates were
- *           found to be too large: nearly a lower bound.
+ * LISTS     The lists whose centroids are nearest to the query are scanned, as long as they are in
+ *           reach: as one of their vectors could, by what the index found out about itself
+ *           (vec_ivf_tune.c), be nearer than the last of the rows wanted so far. So a query far
+ *           from all vectors, and one whose filter keeps few, looks at more lists. Scanning gives
+ *           each row an estimate of its distance from its 4-bit codes, less the margin by which
+ *           estimates were found to be too large: nearly a lower bound.
  * STEPS     From then on it is vec_near.c with one step more. The row with the least bound is
  *           looked at: first its record (8 bits, a bound that holds), then its vector. A row whose
  *           distance is smaller than every bound left is one of the answer. So how many vectors are
@@ -28,67 +30,16 @@
 #include "vec_base.h"
 #include "vec_bits.h"
 #include "vec_hit.h"
-#include "vec_ivf.h"
-#include "vec_pq.h"
 #include "vec_probe.h"
+#include "vec_probe_parts.h"
 
-#define GROUP_ROWS   VEC_PQ_BLOCK
-#define WANT_UNKNOWN 32  // rows promised at first when nobody says how many are wanted
-#define PROMISE_MORE 4   // so many times as many, when more are asked for
-#define REST_SHARE   3   // of the lists, one in so many; beyond, the exact search is cheaper
-#define STOP_COST    256 // blocks and vectors between two questions whether to stop
-#define LOOK_BATCH   8   // records looked at together
-
-enum { BY_CODE, BY_RECORD, BY_KEY }; // what a group's bounds are made from
-
-typedef struct group {
-    float bound; // of its rows that are left: no distance is below
-    float least; // the same as low has it
-    uint32_t n;  // rows
-    int kind;
-    size_t slot; // of its first row in low and row
-    size_t key;  // BY_KEY: of its first row in keys
-} group;
-
-typedef struct candidate {
-    double bound;
-    uint64_t row;
-} candidate;
-
-struct vec_probe {
-    vec_probe_args a;
-    const vec_ivf *ix;
-    float norm;   // of the query
-    float *q;     // the query in the index's space ...
-    float length; // ... and its length
-    vec_centroid_query s;
-    uint32_t *near; // lists as a heap, nearest first; nnear are left
-    size_t nnear, probed;
-    uint8_t *table; // of codes
-    float offset, step, factor, margin;
-    vec_plane_query plane;
-    void *scratch;
-    uint8_t *records; // LOOK_BATCH of them
-    uint64_t *todo;
-    float *low;
-    uint32_t *row;
-    size_t nslot, slot_cap;
-    double *keys;
-    group *groups; // heap
-    size_t ngroup, group_cap;
-    candidate *mid; // heap: rows whose record was looked at
-    size_t nmid, mid_cap;
-    vec_hit *hits; // heap: rows whose distance is known
-    size_t nhit, hit_cap;
-    vec_hit *head; // rows in their order; the first ngiven were handed out
-    size_t nhead, ngiven, head_cap;
-    uint64_t promise;
-    uint64_t scanned; // places of blocks scanned
-    uint64_t looked;  // vectors read
-    size_t cost;
-    vec_near *rest;
-    int failed, ended;
-};
+#define WANT_UNKNOWN 32   // rows promised at first when nobody says how many are wanted
+#define PROMISE_MORE 4    // so many times as many, when more are asked for
+#define REST_SHARE   3    // of the lists, one in so many; beyond, the exact search is cheaper
+#define STOP_COST    256  // blocks and vectors between two questions whether to stop
+#define LOOK_BATCH   8    // records looked at together
+#define LUCK         0.2f // of the margin: the least of many estimates are too low by this
+#define LAST_MAX     4096 // rows promised for which the last one's key is known
 
 static int stopped(vec_probe *p)
 {
@@ -98,116 +49,7 @@ static int stopped(vec_probe *p)
     return p->a.stop && p->a.stop(p->a.ctx);
 }
 
-/* Room for one more of size bytes. */
-static int room(void **at, size_t n, size_t *cap, size_t more, size_t size)
-{
-    size_t want = *cap ? *cap : 64;
-    void *q;
-
-    while (want - n < more) {
-        if (want > SIZE_MAX / 2 / size)
-            return VEC_NOMEM;
-        want *= 2;
-    }
-    if (want == *cap)
-        return VEC_OK;
-    q = vec_resize(*at, want * size);
-    if (!q)
-        return VEC_NOMEM;
-    *at = q;
-    *cap = want;
-    return VEC_OK;
-}
-
-/* ------------------------------------------------------------------------------------ the heaps */
-
-static void sink_group(group *g, size_t n, size_t i)
-{
-    group x = g[i];
-
-    for (size_t child; (child = 2 * i + 1) < n; i = child) {
-        child += child + 1 < n && g[child + 1].bound < g[child].bound;
-        if (x.bound <= g[child].bound)
-            break;
-        g[i] = g[child];
-    }
-    g[i] = x;
-}
-
-static void raise_group(group *g, size_t i)
-{
-    group x = g[i];
-
-    for (; i > 0 && x.bound < g[(i - 1) / 2].bound; i = (i - 1) / 2)
-        g[i] = g[(i - 1) / 2];
-    g[i] = x;
-}
-
-static int push_mid(vec_probe *p, double bound, uint64_t row)
-{
-    void *at = p->mid;
-    size_t i = p->nmid;
-    int rc = room(&at, i, &p->mid_cap, 1, sizeof *p->mid);
-
-    p->mid = at;
-    if (rc < 0)
-        return rc;
-    for (; i > 0 && bound < p->mid[(i - 1) / 2].bound; i = (i - 1) / 2)
-        p->mid[i] = p->mid[(i - 1) / 2];
-    p->mid[i] = (candidate){bound, row};
-    p->nmid++;
-    return VEC_OK;
-}
-
-static uint64_t pop_mid(vec_probe *p)
-{
-    uint64_t row = p->mid[0].row;
-    candidate x = p->mid[--p->nmid];
-    size_t i = 0;
-
-    for (size_t child; (child = 2 * i + 1) < p->nmid; i = child) {
-        child += child + 1 < p->nmid && p->mid[child + 1].bound < p->mid[child].bound;
-        if (x.bound <= p->mid[child].bound)
-            break;
-        p->mid[i] = p->mid[child];
-    }
-    p->mid[i] = x;
-    return row;
-}
-
-static int push_hit(vec_probe *p, double key, uint64_t row)
-{
-    vec_hit h = {key, p->a.id(p->a.ctx, row), row};
-    void *at = p->hits;
-    size_t i = p->nhit;
-    int rc = room(&at, i, &p->hit_cap, 1, sizeof *p->hits);
-
-    p->hits = at;
-    if (rc < 0)
-        return rc;
-    for (; i > 0 && vec_hit_less(&h, &p->hits[(i - 1) / 2]); i = (i - 1) / 2)
-        p->hits[i] = p->hits[(i - 1) / 2];
-    p->hits[i] = h;
-    p->nhit++;
-    return VEC_OK;
-}
-
-static vec_hit pop_hit(vec_probe *p)
-{
-    vec_hit top = p->hits[0], x = p->hits[--p->nhit];
-    size_t i = 0;
-
-    for (size_t child; (child = 2 * i + 1) < p->nhit; i = child) {
-        child += child + 1 < p->nhit && vec_hit_less(&p->hits[child + 1], &p->hits[child]);
-        if (!vec_hit_less(&p->hits[child], &x))
-            break;
-        p->hits[i] = p->hits[child];
-    }
-    p->hits[i] = x;
-    return top;
-}
-
-/* ------------------------------------------------------------------------------- lists in order */
+/* ------------------------------------------------------------------------------ lists in order */
 
 static void sink_list(vec_probe *p, size_t i)
 {
@@ -264,6 +106,44 @@ static float bound_of(const vec_probe *p, int kind, float least)
     return kind == BY_CODE ? bound_of_key(p, least) : least;
 }
 
+/* The other way, for distances that came without codes. */
+static float key_of_bound(const vec_probe *p, float d)
+{
+    if (p->ix->metric == VEC_COSINE)
+        return d - 1;
+    d /= p->ix->metric == VEC_IP ? p->norm * p->ix->scale : p->ix->scale;
+    return p->ix->metric == VEC_IP ? d : d * d - p->length * p->length;
+}
+
+/* Takes a key among the least ones. */
+static void note_key(vec_probe *p, float t)
+{
+    size_t i = 0, child;
+
+    if (p->nlast < p->last_cap) {
+        for (i = p->nlast++; i > 0 && t > p->last[(i - 1) / 2]; i = (i - 1) / 2)
+            p->last[i] = p->last[(i - 1) / 2];
+        p->last[i] = t;
+        return;
+    }
+    if (!(t < p->last[0]))
+        return;
+    for (; (child = 2 * i + 1) < p->nlast; i = child) {
+        child += child + 1 < p->nlast && p->last[child + 1] > p->last[child];
+        if (t >= p->last[child])
+            break;
+        p->last[i] = p->last[child];
+    }
+    p->last[i] = t;
+}
+
+static void note_group(vec_probe *p, int kind, const float *low, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (low[i] < INFINITY)
+            note_key(p, kind == BY_CODE ? low[i] + LUCK * p->margin : key_of_bound(p, low[i]));
+}
+
 static int add_group(vec_probe *p, int kind, float least, uint32_t n, size_t key)
 {
     void *at = p->groups;
@@ -271,12 +151,14 @@ static int add_group(vec_probe *p, int kind, float least, uint32_t n, size_t key
 
     if (!(least < INFINITY))
         return VEC_OK;
-    rc = room(&at, p->ngroup, &p->group_cap, 1, sizeof *p->groups);
+    rc = vec_probe_room(&at, p->ngroup, &p->group_cap, 1, sizeof *p->groups);
     p->groups = at;
     if (rc < 0)
         return rc;
-    p->groups[p->ngroup] = (group){bound_of(p, kind, least), least, n, kind, p->nslot, key};
-    raise_group(p->groups, p->ngroup++);
+    note_group(p, kind, p->low + p->nslot, n);
+    p->groups[p->ngroup] = (vec_probe_group){
+        bound_of(p, kind, least), least, n, kind, p->nslot, key};
+    vec_probe_raise_group(p->groups, p->ngroup++);
     p->nslot += n;
     return VEC_OK;
 }
@@ -285,11 +167,11 @@ static int reserve_slots(vec_probe *p)
 {
     void *low = p->low, *row = p->row;
     size_t cap = p->slot_cap;
-    int rc = room(&low, p->nslot, &cap, GROUP_ROWS, sizeof *p->low);
+    int rc = vec_probe_room(&low, p->nslot, &cap, GROUP_ROWS, sizeof *p->low);
 
     p->low = low;
     cap = p->slot_cap;
-    rc = rc ? rc : room(&row, p->nslot, &cap, GROUP_ROWS, sizeof *p->row);
+    rc = rc ? rc : vec_probe_room(&row, p->nslot, &cap, GROUP_ROWS, sizeof *p->row);
     p->row = row;
     p->slot_cap = rc ? p->slot_cap : cap;
     return rc;
@@ -318,7 +200,7 @@ static int look_and_push(vec_probe *p, uint64_t row)
     double key;
     int rc = look(p, row, &key);
 
-    return rc < 0 || isnan(key) ? rc : push_hit(p, key, row);
+    return rc < 0 || isnan(key) ? rc : vec_probe_push_hit(p, key, row);
 }
 
 /* Bounds of at most LOOK_BATCH rows from their records. */
@@ -487,22 +369,94 @@ static int scan_tail(vec_probe *p, const vec_tail *t, uint32_t list)
     return rc || n == 0 ? rc : scan_rows(p, rows, n);
 }
 
-/* Scans lists until `lists` of them were. */
-static int probe_to(vec_probe *p, size_t lists)
+/* Could the nearest list left hold one of the rows that were promised? */
+static int in_reach(const vec_probe *p)
 {
+    uint32_t list = p->near[0];
+    float dot = p->s.dot[list];
+    float square = p->length * p->length + p->ix->centroids.square[list] - 2 * dot;
+
+    float far;
+
+    if (p->nlast < p->last_cap)
+        return 1;
+    far = vec_ivf_far(p->ix, p->length, p->last[0]);
+    return vec_ivf_needed(p->ix, p->length, square, dot, p->last[0]) <=
+           vec_tune_reach_at(&p->ix->tune, p->reach, far);
+}
+
+static int scan_list(vec_probe *p, uint32_t list)
+{
+    const vec_ivf_list *l = &p->ix->list[list];
     int rc = VEC_OK;
 
-    while (p->probed < lists && p->nnear && rc == VEC_OK) {
-        uint32_t list = next_list(p);
-        const vec_ivf_list *l = &p->ix->list[list];
-
-        for (uint32_t b = l->block; b < l->block + l->nblock && rc == VEC_OK; b++)
-            rc = scan_block(p, b);
-        rc = rc ? rc : scan_cells(p, l);
-        for (size_t i = 0; i < p->a.ntail && rc == VEC_OK; i++)
-            rc = scan_tail(p, p->a.tails[i], list);
-    }
+    for (uint32_t b = l->block; b < l->block + l->nblock && rc == VEC_OK; b++)
+        rc = scan_block(p, b);
+    rc = rc ? rc : scan_cells(p, l);
+    for (size_t i = 0; i < p->a.ntail && rc == VEC_OK; i++)
+        rc = scan_tail(p, p->a.tails[i], list);
     return rc;
+}
+
+/* The exact search takes over; without one, what is in the heaps is all there is. */
+static int start_rest(vec_probe *p)
+{
+    if (!p->a.rest) {
+        p->ended = !p->nhit && !p->nmid && !p->ngroup;
+        p->promise = UINT64_MAX;
+        return VEC_OK;
+    }
+    p->ended = 1;
+    memcpy(p->todo, p->a.filter, (size_t)((p->a.nrow + 63) / 64) * sizeof *p->todo);
+    for (size_t i = 0; i < p->nhead; i++)
+        p->todo[p->head[i].row >> 6] &= ~((uint64_t)1 << (p->head[i].row & 63));
+    p->ngroup = p->nmid = p->nhit = 0;
+    return p->a.rest(p->a.ctx, p->todo, &p->rest);
+}
+
+/* Scans so many lists, or as many as are in reach; when those are too many to be worth it, the
+ * exact search takes over. */
+static int probe_more(vec_probe *p, size_t lists)
+{
+    size_t most = p->a.rest ? p->ix->nlist / REST_SHARE + 1 : p->ix->nlist;
+    int rc = VEC_OK;
+
+    while (p->nnear && rc == VEC_OK) {
+        if (lists ? p->probed >= lists : p->probed >= most || !in_reach(p))
+            break;
+        rc = scan_list(p, next_list(p));
+    }
+    if (rc == VEC_OK && !lists && p->a.rest && p->nnear && p->probed >= most && in_reach(p))
+        return start_rest(p);
+    return rc;
+}
+
+/* Makes room for as many of the least keys as were promised. */
+static int set_promise(vec_probe *p, uint64_t rows)
+{
+    size_t n = rows < LAST_MAX ? (size_t)rows : LAST_MAX;
+    float *last = n > p->last_cap ? vec_resize(p->last, n * sizeof *last) : p->last;
+
+    if (!last)
+        return VEC_NOMEM;
+    p->promise = rows;
+    p->last = last;
+    p->last_cap = n > p->last_cap ? n : p->last_cap;
+    return VEC_OK;
+}
+
+/* The least keys once more, when more are wanted: of the rows found and of those in groups. */
+static void note_again(vec_probe *p)
+{
+    p->nlast = 0;
+    for (size_t i = 0; i < p->nhead; i++)
+        note_key(p, key_of_bound(p, (float)p->head[i].key));
+    for (size_t i = 0; i < p->nhit; i++)
+        note_key(p, key_of_bound(p, (float)p->hits[i].key));
+    for (size_t i = 0; i < p->nmid; i++)
+        note_key(p, key_of_bound(p, (float)p->mid[i].bound));
+    for (size_t i = 0; i < p->ngroup; i++)
+        note_group(p, p->groups[i].kind, p->low + p->groups[i].slot, p->groups[i].n);
 }
 
 /* The largest float that is not above key. */
@@ -551,9 +505,9 @@ static int scan_exact(vec_probe *p)
 /* ------------------------------------------------------------------------------ looking at rows */
 
 /* Takes the row with the least bound of the first group; its place in the group. */
-static uint32_t take_least(vec_probe *p, group *at)
+static uint32_t take_least(vec_probe *p, vec_probe_group *at)
 {
-    group *g = &p->groups[0];
+    vec_probe_group *g = &p->groups[0];
     float *low = p->low + g->slot, least = INFINITY;
     uint32_t i = 0;
 
@@ -570,7 +524,7 @@ static uint32_t take_least(vec_probe *p, group *at)
         *g = p->groups[--p->ngroup];
     }
     if (p->ngroup)
-        sink_group(p->groups, p->ngroup, 0);
+        vec_probe_sink_group(p->groups, p->ngroup, 0);
     return i;
 }
 
@@ -592,12 +546,12 @@ static int look_at_groups(vec_probe *p)
     int rc = VEC_OK;
 
     do {
-        group g;
+        vec_probe_group g;
         uint32_t i = take_least(p, &g);
         uint32_t row = p->row[g.slot + i];
 
         if (g.kind == BY_KEY)
-            rc = push_hit(p, p->keys[g.key + i], row);
+            rc = vec_probe_push_hit(p, p->keys[g.key + i], row);
         else if (g.kind == BY_RECORD || !p->a.record)
             rc = look_and_push(p, row);
         else
@@ -608,43 +562,26 @@ static int look_at_groups(vec_probe *p)
     rc = record_lows(p, rows, n, low);
     for (uint32_t i = 0; i < n && rc == VEC_OK; i++)
         if (low[i] < INFINITY)
-            rc = push_mid(p, (double)low[i], rows[i]);
+            rc = vec_probe_push_mid(p, (double)low[i], rows[i]);
     return rc;
 }
 
 /* ------------------------------------------------------------------------------------ more rows */
 
-/* The exact search takes over; without one, what is in the heaps is all there is. */
-static int start_rest(vec_probe *p)
-{
-    if (!p->a.rest) {
-        p->ended = !p->nhit && !p->nmid && !p->ngroup;
-        p->promise = UINT64_MAX;
-        return VEC_OK;
-    }
-    p->ended = 1;
-    memcpy(p->todo, p->a.filter, (size_t)((p->a.nrow + 63) / 64) * sizeof *p->todo);
-    for (size_t i = 0; i < p->nhead; i++)
-        p->todo[p->head[i].row >> 6] &= ~((uint64_t)1 << (p->head[i].row & 63));
-    p->ngroup = p->nmid = p->nhit = 0;
-    return p->a.rest(p->a.ctx, p->todo, &p->rest);
-}
-
-static size_t lists_for(const vec_probe *p, uint64_t rows)
-{
-    return vec_tune_probes(&p->ix->tune, p->a.recall, (double)rows / p->a.share, p->ix->nlist);
-}
-
 static int go_on(vec_probe *p)
 {
     uint64_t more = p->promise > UINT64_MAX / PROMISE_MORE ? UINT64_MAX : p->promise * PROMISE_MORE;
-    size_t lists = lists_for(p, more);
+    size_t most = p->ix->nlist / REST_SHARE, before = p->probed;
+    int rc;
 
-    lists = lists > p->probed ? lists : 2 * p->probed;
-    if (p->nnear == 0 || (p->a.rest && lists >= p->ix->nlist / REST_SHARE))
+    if (p->nnear == 0 || (p->a.rest && (p->probed >= most || more > LAST_MAX)))
         return start_rest(p);
-    p->promise = more;
-    return probe_to(p, lists);
+    rc = set_promise(p, more);
+    if (rc < 0)
+        return rc;
+    note_again(p);
+    rc = probe_more(p, 0);
+    return rc || p->probed > before ? rc : probe_more(p, before + 1);
 }
 
 /* -------------------------------------------------------------------------------- the interface */
@@ -693,7 +630,9 @@ static int begin(vec_probe *p)
     if (rc < 0)
         return rc;
     p->norm = vec_norm_f32(p->a.query, ix->dim);
-    p->promise = p->a.want ? p->a.want : WANT_UNKNOWN;
+    rc = set_promise(p, p->a.want ? p->a.want : WANT_UNKNOWN);
+    if (rc < 0)
+        return rc;
     query_space(p);
     if (!(p->length < INFINITY) || !(p->norm < INFINITY))
         return start_rest(p);
@@ -704,11 +643,9 @@ static int begin(vec_probe *p)
     p->margin = vec_tune_margin(&ix->tune, p->a.recall) * p->length;
     if (ix->book)
         vec_pq_table(ix->book, ix->dim, p->q, p->factor, p->table, &p->offset, &p->step);
+    vec_tune_reach(&ix->tune, p->a.recall, p->reach);
     rc = scan_exact(p);
-    return rc ? rc
-              : probe_to(p, p->a.probes
-                                ? (size_t)(p->a.probes < ix->nlist ? p->a.probes : ix->nlist)
-                                : lists_for(p, p->promise));
+    return rc ? rc : probe_more(p, (size_t)(p->a.probes < ix->nlist ? p->a.probes : ix->nlist));
 }
 
 int vec_probe_new(const vec_probe_args *a, vec_probe **out)
@@ -739,13 +676,13 @@ static int add_to_head(vec_probe *p)
 {
     void *at = p->head;
     size_t i = p->nhead;
-    int rc = room(&at, i, &p->head_cap, 1, sizeof *p->head);
+    int rc = vec_probe_room(&at, i, &p->head_cap, 1, sizeof *p->head);
     vec_hit h;
 
     p->head = at;
     if (rc < 0)
         return rc;
-    h = pop_hit(p);
+    h = vec_probe_pop_hit(p);
     for (; i > p->ngiven && vec_hit_less(&h, &p->head[i - 1]); i--)
         p->head[i] = p->head[i - 1];
     p->head[i] = h;
@@ -761,7 +698,7 @@ static int step(vec_probe *p)
     if (p->nhit && (dry || p->hits[0].key < least_bound(p)))
         return add_to_head(p);
     if (p->nmid && (!p->ngroup || p->mid[0].bound <= (double)p->groups[0].bound))
-        return look_and_push(p, pop_mid(p));
+        return look_and_push(p, vec_probe_pop_mid(p));
     return look_at_groups(p);
 }
 
@@ -830,6 +767,7 @@ void vec_probe_free(vec_probe *p)
     vec_free(p->low);
     vec_free(p->row);
     vec_free(p->keys);
+    vec_free(p->last);
     vec_free(p->groups);
     vec_free(p->mid);
     vec_free(p->hits);

@@ -229,6 +229,10 @@ bench-peers: all $(B)/bench/bench $(B)/bench/commit/commit
 bench-hdf5: all $(B)/bench/peers/h5bench
 	@$(B)/bench/peers/h5bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 
+# Rankings, not time: LOCOMO_DIR, LONGMEMEVAL_FILE; embeddings are kept under .build.
+quality: all
+	@H5MEM_SO=$(abspath $(MODULE)) $(PYTHON) bench/quality/quality.py $(QUALITY)
+
 clean:
 	rm -rf .build h5mem.so h5mem.dylib
 
@@ -242,6 +246,7 @@ help:
 	@echo "make lint         layers, symbols, style      make libs     the engines alone"
 	@echo "make fuzz         libFuzzer over every target; FILTER=word T=600 (seconds a target)"
 	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
+	@echo "make quality      does a search find what was asked for: LoCoMo, LongMemEval, beside FTS5"
 	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"
 	@echo "make clean        remove .build and the module"
 	@echo "Variables: CC CFLAGS WERROR=-Werror SAN=address,undefined VARIANT=name PYTHON H5MEM_DATA"

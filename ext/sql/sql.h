@@ -405,9 +405,11 @@ void sql_terms_free(sql_terms *t);
 /* The query vector of `embedding MATCH v`: dim floats, by sqlite3_malloc. */
 int sql_query_vector(sql_table *t, sqlite3_value *v, float **out);
 /* A text query (sql_ask.h), as plain words or in FTS5's language; for the fields of the mask. It
- * asks for nothing where v is NULL or has no words. Free *out in any case. */
+ * asks for nothing where v is NULL or has no words. expand: plain words bring along what
+ * h5mem_expand puts in their place, with less weight. Free *out in any case. */
 typedef struct sql_ask sql_ask;
-int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sql_ask *out);
+int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, int expand,
+                   sql_ask *out);
 void sql_ask_free(sql_ask *a);
 /* The value of `syntax`: *fts5 = 0 plain, 1 fts5. */
 int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5);
@@ -449,12 +451,14 @@ typedef struct sql_current {
     sql_table *table;
     st_view *view;
     uint64_t row;
-    const sql_ask *ask;    /* the text part; NULL without one */
-    double rank;           /* NaN where the row has none */
-    const st_cursor *rows; /* NULL: the row was found by its id */
+    const sql_ask *ask; /* the text part; NULL without one */
+    double rank;        /* NaN where the row has none */
+    st_cursor *rows;    /* NULL: the row was found by its id */
 } sql_current;
 /* Looks for the open cursor that drew this serial number for the row it is still on; 0: none. */
 int sql_cursor_current(sql_db *d, uintptr_t serial, sql_current *out);
+/* sql_explain.c: how its score came about, as JSON. */
+void sql_explain_row(sqlite3_context *ctx, const sql_current *row);
 
 /* ------------------------------------------------- sql_aux.c: bm25(), highlight(), snippet() */
 

@@ -469,12 +469,24 @@ static void bm25_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     }
 }
 
+static void explain_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    sql_current row;
+    if (right_count(ctx, "h5mem_explain", argc, 1, 1) &&
+        find_row(ctx, argv[0], "h5mem_explain", &row)) {
+        sql_explain_row(ctx, &row);
+    }
+}
+
 /* --------------------------------------------------------------------------------- registration */
 
 static const struct {
     const char *name;
     void (*fn)(sqlite3_context *, int, sqlite3_value **);
-} functions[] = {{"bm25", bm25_fn}, {"highlight", highlight_fn}, {"snippet", snippet_fn}};
+} functions[] = {{"bm25", bm25_fn},
+                 {"highlight", highlight_fn},
+                 {"snippet", snippet_fn},
+                 {"h5mem_explain", explain_fn}};
 
 sql_function *sql_aux_find(const char *name)
 {

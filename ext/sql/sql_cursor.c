@@ -185,7 +185,7 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
         rc = read_arg(t, c, w, &a, argv[i]);
     }
     if (rc == SQLITE_OK && w->text) {
-        rc = sql_query_text(t, w->text, w->fields, w->fts5, &c->ask);
+        rc = sql_query_text(t, w->text, w->fields, w->fts5, w->q.expand, &c->ask);
     }
     if (rc != SQLITE_OK) {
         return rc;

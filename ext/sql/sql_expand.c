@@ -230,6 +230,13 @@ static size_t place(expander *e, int kind, size_t at)
     }
 }
 
+const struct sql_expansion_kind sql_expansion_kinds[] = {
+    [SQL_EXPAND_ACRONYM] = {"acronym", 0.8},
+    [SQL_EXPAND_SYNONYM] = {"synonym", 0.7},
+    [SQL_EXPAND_TIME] = {"temporal", 0.6},
+    [SQL_EXPAND_FORM] = {"morphology", 0.5},
+};
+
 int sql_expand(const char *s, size_t n, sql_expansion out[SQL_EXPAND_ROWS], size_t *count)
 {
     expander e = {.s = s, .n = n, .out = out, .rc = SQLITE_OK};

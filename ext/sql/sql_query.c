@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "sql_ask.h"
+#include "sql_text.h"
 #include "sql_value.h"
 
 int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
@@ -66,7 +67,53 @@ int sql_query_vector(sql_table *t, sqlite3_value *v, float **out)
     return SQLITE_OK;
 }
 
-int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sql_ask *out)
+static int in_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (unsigned char)c >= 0x80;
+}
+
+// What an expansion, which is the query with one place changed, has in that place: whole words.
+static void changed_part(const char *s, size_t n, const sql_expansion *e, size_t *from, size_t *to)
+{
+    size_t a = 0, b = 0;
+    while (a < n && a < e->n && s[a] == e->text[a]) {
+        a++;
+    }
+    while (b < n - a && b < e->n - a && s[n - 1 - b] == e->text[e->n - 1 - b]) {
+        b++;
+    }
+    *from = a;
+    *to = e->n - b;
+    while (*from > 0 && in_word(e->text[*from - 1])) {
+        --*from;
+    }
+    while (*to < e->n && in_word(e->text[*to])) {
+        ++*to;
+    }
+}
+
+// The words that h5mem_expand puts in place of the query's, each as one more that may be there.
+static int expand_words(sql_ask *a, sql_tokenizer *tok, const char *s, size_t n, unsigned fields)
+{
+    size_t count = 0;
+    sql_expansion *e = sqlite3_malloc(sizeof *e * SQL_EXPAND_ROWS);
+    int rc = e ? sql_expand(s, n, e, &count) : SQLITE_NOMEM;
+    for (size_t i = 0; i < count && rc == SQLITE_OK; i++) {
+        size_t from, to;
+        changed_part(s, n, &e[i], &from, &to);
+        if (!sql_is_stop_word(e[i].text + from, to - from)) {
+            rc = sql_ask_text(a, tok, e[i].text + from, to - from, fields,
+                              sql_expansion_kinds[e[i].kind].weight);
+        }
+    }
+    sql_expand_free(e, count);
+    sqlite3_free(e);
+    return rc;
+}
+
+int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, int expand,
+                   sql_ask *out)
 {
     sql_tokenizer *tok;
     char *err = NULL;
@@ -84,6 +131,9 @@ int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, sq
     rc = !s     ? SQLITE_NOMEM
          : fts5 ? sql_ask_fts5(out, tok, s, n, fields, &err)
                 : sql_ask_plain(out, tok, s, n, fields);
+    if (rc == SQLITE_OK && expand && !fts5) {
+        rc = expand_words(out, tok, s, n, fields);
+    }
     if (err) {
         rc = sql_fail(t, SQLITE_ERROR, "%s in the query %s", err, sql_show(v, show));
         sqlite3_free(err);

@@ -121,22 +121,13 @@ static int expand_fill(rows_cursor *c, sqlite3_value **arg)
 
 static void expand_column(const rows_cursor *c, sqlite3_context *ctx, int i)
 {
-    static const struct {
-        const char *name;
-        double weight;
-    } kinds[] = {
-        [SQL_EXPAND_ACRONYM] = {"acronym", 0.8},
-        [SQL_EXPAND_SYNONYM] = {"synonym", 0.7},
-        [SQL_EXPAND_TIME] = {"temporal", 0.6},
-        [SQL_EXPAND_FORM] = {"morphology", 0.5},
-    };
     const sql_expansion *e = &c->expanded[c->at];
     if (i == 0) {
         sqlite3_result_text(ctx, e->text, (int)e->n, SQLITE_TRANSIENT);
     } else if (i == 1) {
-        sqlite3_result_text(ctx, kinds[e->kind].name, -1, SQLITE_STATIC);
+        sqlite3_result_text(ctx, sql_expansion_kinds[e->kind].name, -1, SQLITE_STATIC);
     } else {
-        sqlite3_result_double(ctx, kinds[e->kind].weight);
+        sqlite3_result_double(ctx, sql_expansion_kinds[e->kind].weight);
     }
 }
 

@@ -22,6 +22,11 @@ enum {
 
 /* How an expansion came about, best first. */
 enum { SQL_EXPAND_ACRONYM, SQL_EXPAND_SYNONYM, SQL_EXPAND_TIME, SQL_EXPAND_FORM };
+/* Name and weight of each. */
+extern const struct sql_expansion_kind {
+    const char *name;
+    double weight;
+} sql_expansion_kinds[];
 typedef struct sql_expansion {
     char *text; /* the query with one place changed; by sqlite3_malloc */
     size_t n;

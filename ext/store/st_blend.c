@@ -317,12 +317,17 @@ static int by_ranks(const st_blend *b)
     return b->set.fusion == ST_FUSE_RRF && b->has[VECTOR] && b->has[TEXT] && b->part[VECTOR];
 }
 
+int st_blend_makes(const st_cursor *c)
+{
+    return c->blend.set.context > 0 || c->blend.part[VECTOR];
+}
+
 int st_blend_score(st_cursor *c, uint64_t row, double bare, double *score, st_why *why,
                    st_error *err)
 {
     const st_blend *b = &c->blend;
     double f, s = bare, share;
-    if (b->set.context > 0 || b->part[VECTOR]) {
+    if (st_blend_makes(c)) {
         ST_TRY(blended(c, row, &s, why, err));
         if (by_ranks(b)) {
             ST_TRY(rank_shares(c, &(vec_hit){0, 0, row}, 1, &share, err));
@@ -524,6 +529,11 @@ static int rank_whole(st_cursor *c, double *bare[2], st_error *err)
         }
         if (has) {
             hits[k++] = (vec_hit){-sum, st_frozen_id(c->v, r), r};
+        }
+        for (int i = VECTOR; i <= TEXT && !has; i++) {
+            if (b->has[i]) {
+                b->part[i][r] = NAN; // not returned, so in no ranking
+            }
         }
     }
     if (rc) {

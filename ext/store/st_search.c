@@ -705,7 +705,7 @@ void st_cursor_close(st_cursor *c)
 
 /* -------------------------------------------------------------------------------------- reading */
 
-static double vector_score(int metric, double distance)
+double st_vector_score(int metric, double distance)
 {
     return metric == VEC_IP ? -distance : 1 / (1 + distance);
 }
@@ -726,7 +726,7 @@ static void take_hit(st_cursor *c, const vec_hit *h)
         c->score = -key;
     } else if (c->query) {
         c->distance = key;
-        c->score = vector_score(c->metric, key);
+        c->score = st_vector_score(c->metric, key);
     }
 }
 

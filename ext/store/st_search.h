@@ -86,6 +86,7 @@ int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, siz
                  st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */
 int st_search_step(st_cursor *c, st_error *err);
-int st_search_stop(void *cursor); /* the host says stop */
+int st_search_stop(void *cursor);                    /* the host says stop */
+double st_vector_score(int metric, double distance); /* of a vector alone */
 
 #endif

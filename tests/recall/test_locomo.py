@@ -7,8 +7,14 @@ a reopen every ranking must be the same again.
 
 SPDX-License-Identifier: MIT
 """
+import pathlib
+import sys
+
 import pytest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/quality"))
+import engines
+import figures
 import locomo
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
@@ -47,19 +53,19 @@ def test_the_questions_are_those_of_the_readme(talks):
 
 
 def test_not_below_fts5_and_the_same_after_flush_and_reopen(talks, connect, in_tmp, report):
-    ours, theirs = locomo.Figures(), locomo.Figures()
+    ours, theirs = figures.Figures(), figures.Figures()
     for name, rows, questions in talks:
         con = connect(f"{name}.db")
         fill(con, f"{name}.h5", rows)
         before = []
 
         def again():
-            return [ids(con.execute(ASK, (question,))) for question, _ in questions]
+            return [ids(con.execute(ASK, (question,))) for question, *_ in questions]
 
-        for question, wanted in questions:
+        for question, wanted, _ in questions:
             before.append(ids(con.execute(ASK, (question,))))
             ours.add(before[-1], wanted)
-            theirs.add(ids(con.execute(ASK_FTS5, (locomo.fts5_words(question),))), wanted)
+            theirs.add(ids(con.execute(ASK_FTS5, (engines.fts5_words(question),))), wanted)
         assert con.execute("SELECT h5mem_flush('memory')").fetchone()[0] == len(rows)
         assert again() == before, "after the flush"
         con.close()
@@ -78,7 +84,7 @@ def test_a_question_as_typed_is_a_valid_query(talks, connect, in_tmp):
     name, rows, questions = talks[0]
     con = connect()
     fill(con, f"{name}.h5", rows)
-    odd = [question for question, _ in questions if "'" in question or "?" in question]
+    odd = [question for question, *_ in questions if "'" in question or "?" in question]
     assert odd
     for question in odd:
         assert con.execute(ASK, (question,)).fetchall(), question

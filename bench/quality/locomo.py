@@ -1,4 +1,4 @@
-"""locomo.py - the LoCoMo conversations as rows and questions, and the figures of a ranking
+"""locomo.py - the LoCoMo conversations as rows and questions
 
 A conversation becomes one row a turn: id counts from 1 in reading order, content is the speaker,
 the text and what a shared picture shows, the timestamp is the session's date plus one second a
@@ -15,10 +15,11 @@ import time
 
 DIALOG_ID = re.compile(r"D(\d+):0*(\d+)")
 SESSION_DATE = "%I:%M %p on %d %B, %Y"
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 
 def load(path):
-    """One file -> rows (id, content, timestamp, session) and questions (text, set of ids)."""
+    """One file -> rows (id, content, timestamp, session) and questions (text, set of ids, category)."""
     data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     talk = data["conversation"]
     matches = (re.fullmatch(r"session_(\d+)", key) for key in talk)
@@ -34,7 +35,7 @@ def load(path):
             rows.append((row_id, content, float(start + place), f"s-{number:02d}"))
     questions = []
     for qa in data["qa"]:
-        if qa["category"] not in (1, 2, 3, 4):
+        if qa["category"] not in CATEGORIES:
             continue
         wanted = set()
         for evidence in qa.get("evidence") or []:
@@ -43,39 +44,10 @@ def load(path):
                 wanted.add(ids.get(f"D{whole.group(1)}:{whole.group(2)}"))
         wanted.discard(None)
         if wanted:
-            questions.append((qa["question"], wanted))
+            questions.append((qa["question"], wanted, CATEGORIES[qa["category"]]))
     return rows, questions
 
 
 def fts5_words(text):
     """The question as FTS5 words: every run of letters and digits, quoted, joined by OR."""
     return " OR ".join(f'"{word}"' for word in re.findall(r"\w+", text.lower()))
-
-
-class Figures:
-    """Hit@1, Hit@5, Hit@10 and MRR@10 of a growing number of rankings."""
-
-    CUTS = (1, 5, 10)
-
-    def __init__(self):
-        self.count = 0
-        self.hits = dict.fromkeys(self.CUTS, 0)
-        self.reciprocal = 0.0
-
-    def add(self, ranking, wanted):
-        self.count += 1
-        first = next((n for n, row_id in enumerate(ranking[:10], 1) if row_id in wanted), None)
-        if first is None:
-            return
-        for cut in self.CUTS:
-            self.hits[cut] += first <= cut
-        self.reciprocal += 1.0 / first
-
-    def values(self):
-        hits = {f"Hit@{cut}": 100.0 * self.hits[cut] / self.count for cut in self.CUTS}
-        return {**hits, "MRR@10": self.reciprocal / self.count}
-
-    def line(self, name):
-        v = self.values()
-        return (f"{name:<8} n={self.count}  Hit@1 {v['Hit@1']:.1f}  Hit@5 {v['Hit@5']:.1f}  "
-                f"Hit@10 {v['Hit@10']:.1f}  MRR@10 {v['MRR@10']:.3f}")

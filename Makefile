@@ -212,7 +212,6 @@ fuzz-run: $(FUZZ:%=$(B)/tests/fuzz/%)
 
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint
-
 neon:
 	@$(MAKE) --no-print-directory .build/neon/libvec.a CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon \
 	    WERROR=-Werror WANTS=cross
@@ -229,7 +228,6 @@ bench-peers: all $(B)/bench/bench $(B)/bench/commit/commit
 bench-hdf5: all $(B)/bench/peers/h5bench
 	@$(B)/bench/peers/h5bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
 
-# Rankings, not time: LOCOMO_DIR, LONGMEMEVAL_FILE; embeddings are kept under .build.
 quality: all
 	@H5MEM_SO=$(abspath $(MODULE)) $(PYTHON) bench/quality/quality.py $(QUALITY)
 

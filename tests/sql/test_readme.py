@@ -70,4 +70,4 @@ def test_functions_beside_a_query_are_as_listed(root, connect, in_tmp):
         call = re.sub(r"\s+", " ", call)
         call = call.replace("open, close", "'<', '>'").replace("col", "0").replace("ellipsis, words", "'..', 1")
         assert con.execute(f"SELECT {call} FROM memory('words')").fetchone()[0]
-    assert len(calls) == 4
+    assert len(calls) == 3

@@ -362,7 +362,7 @@ static void confirm(t_world *w)
     t_shared *s = w->shared;
     s->open = 2;
     s->cur = !s->cur;
-    s->open = 0;
+    s->open = s->nmaybe = 0;
     s->where = T_IDLE;
     s->commits++;
     remember(s);
@@ -372,6 +372,9 @@ static void confirm(t_world *w)
 static void failed(t_world *w)
 {
     t_shared *s = w->shared;
+    if (s->open && s->nmaybe < T_MAYBE) {
+        s->maybe[s->nmaybe++] = s->model[!s->cur];
+    }
     if (!sqlite3_get_autocommit(w->db)) {
         sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
     }

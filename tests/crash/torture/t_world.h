@@ -22,7 +22,7 @@
 
 #include "t_rng.h"
 
-enum { T_DIM = 4, T_ROWS = 48, T_NOTES = 24, T_HISTORY = 4096 };
+enum { T_DIM = 4, T_ROWS = 48, T_NOTES = 24, T_HISTORY = 4096, T_MAYBE = 12 };
 
 typedef struct t_row {
     int64_t id;
@@ -52,6 +52,10 @@ typedef struct t_shared {
     volatile int said;  /* what h5mem_stats says is behind: 0, 1 the host, 2 the store */
     volatile int took;  /* an open COMMIT was found done */
     t_model model[2];
+    /* A COMMIT that failed with an error may come back while nothing has been committed since: its
+    ** frames stand in the WAL, and recovery takes them for good. */
+    t_model maybe[T_MAYBE];
+    int nmaybe;
     long commits, failures;
     uint64_t rows_was[T_HISTORY], notes_was[T_HISTORY]; /* digests of committed states, a ring */
     long history;

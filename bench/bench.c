@@ -91,7 +91,8 @@ static const char *missing(const runner *r, const bench_script *script)
     for (int i = 0; i < 2; i++) {
         const char *name = script->needs[i];
         if (name[0] && extension_of(r, name) < 0 &&
-            (strcmp(name, "real") || !getenv("BENCH_REAL"))) {
+            (strcmp(name, "real") || !getenv("BENCH_REAL")) &&
+            (strcmp(name, "data") || !bench_have_data())) {
             return name;
         }
     }

@@ -64,7 +64,7 @@ typedef struct bench_row {
 
 typedef struct bench_script {
     char subsystem[32];
-    char needs[2][32]; /* names of other extensions, or "real"; "" where fewer are needed */
+    char needs[2][32]; /* names of other extensions, "real" or "data"; "" where fewer are needed */
     bench_row *rows;
 } bench_script;
 
@@ -73,6 +73,7 @@ void bench_script_free(bench_script *s);
 
 /* ---- data: every value depends on its arguments alone */
 
+int bench_have_data(void); /* the data folder that bench_data reads is there */
 void bench_vector(uint64_t index, int dim, float *out); /* unit length, clustered */
 
 /* n words (1 to 64) by Zipf's law, distinct on demand, joined by spaces, or quoted and joined by

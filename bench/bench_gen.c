@@ -20,6 +20,7 @@
  */
 #include "bench.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -310,6 +311,43 @@ static void fn_file_bytes(sqlite3_context *ctx, int n, sqlite3_value **v)
     sqlite3_result_int64(ctx, st.st_size);
 }
 
+static char data_folder[PATH_MAX]; // rows run in another folder, so it is made absolute before
+
+int bench_have_data(void)
+{
+    const char *folder = getenv("H5MEM_DATA");
+    struct stat st;
+    char path[PATH_MAX + 16];
+    if (realpath(folder && *folder ? folder : "../shared/data", data_folder) == NULL) {
+        return 0;
+    }
+    snprintf(path, sizeof path, "%s/locomo", data_folder);
+    return stat(path, &st) == 0;
+}
+
+// a file of the data folder, as text
+static void fn_data(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    (void)n;
+    const char *name = (const char *)sqlite3_value_text(v[0]);
+    char *path = sqlite3_mprintf("%s/%s", data_folder, name ? name : ""), *text = NULL;
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    long size = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+    if (size >= 0 && fseek(f, 0, SEEK_SET) == 0) {
+        text = sqlite3_malloc64((sqlite3_uint64)size + 1);
+    }
+    if (text && fread(text, 1, (size_t)size, f) == (size_t)size) {
+        sqlite3_result_text64(ctx, text, (sqlite3_uint64)size, sqlite3_free, SQLITE_UTF8);
+    } else {
+        sqlite3_free(text);
+        sqlite3_result_error(ctx, "bench_data: the file cannot be read", -1);
+    }
+    if (f) {
+        fclose(f);
+    }
+    sqlite3_free(path);
+}
+
 int bench_register(sqlite3 *db)
 {
     static const struct {
@@ -322,6 +360,7 @@ int bench_register(sqlite3 *db)
         {"bench_real", 2, fn_vec, "real"},        {"bench_text", 1, fn_text, NULL},
         {"bench_words", 2, fn_text, NULL},        {"bench_ln", 1, fn_ln, NULL},
         {"bench_distance", 3, fn_distance, NULL}, {"bench_file_bytes", 1, fn_file_bytes, NULL},
+        {"bench_data", 1, fn_data, NULL},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         int rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].args, SQLITE_UTF8,

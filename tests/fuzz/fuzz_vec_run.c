@@ -68,6 +68,38 @@ static void search(const vec_run *run, int dense)
     vec_free(hits);
 }
 
+/* Phrases, prefixes and a group, in all fields: the k best are the first of all, with their
+ * scores. */
+static void ask(const vec_run *run)
+{
+    static const vec_word word[] = {{"w", 1, 1, 0},  {"the", 3, 0, 0}, {"a", 1, 0, 0},
+                                    {"w1", 2, 0, 0}, {"w", 1, 1, 1},   {"", 0, 1, 0}};
+    static const vec_phrase phrase[] = {{0, 1, 7, 0, 1, 1, 0}, {1, 2, 7, 0, 1, 1, 0},
+                                        {3, 2, 3, 1, 1, 1, 0}, {0, 1, 1, 0, 1, 2, 3},
+                                        {3, 1, 1, 0, 1, 0, 3}, {1, 1, 1, 0, 1, 1, 0}};
+    static const vec_op op[] = {{VEC_OP_ALL, 0}, {VEC_OP_PHRASE, 1}, {VEC_OP_NOT, 0}};
+    static uint64_t live[NROW / 64];
+    vec_ask q = {word, 6, phrase, 6, op, 3};
+    vec_source src = {run, NULL, 0, 0};
+    vec_bm25_args a = {.sources = &src, .nsource = 1, .ask = &q, .live = live, .nrow = NROW};
+    vec_words *w;
+    vec_hit *best;
+    size_t n;
+    double score;
+
+    a.k1 = VEC_BM25_K1;
+    a.b = VEC_BM25_B;
+    memset(live, 0xdb, sizeof live);
+    if (known(vec_words_new(&a, &w)) != VEC_OK)
+        return;
+    known(vec_words_top(w, 5, NULL, NULL, &best, &n));
+    for (size_t i = 0; best && i < n; i++)
+        if (best[i].row >= NROW || known(vec_words_score(w, &best[i].row, 1, &score)) == VEC_MISUSE)
+            abort();
+    vec_free(best);
+    vec_words_free(w);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     vec_run *run;
@@ -81,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     good = known(vec_run_check(run)) == VEC_OK;
     search(run, 0);
     search(run, 1);
+    ask(run);
     if (known(vec_run_merge(&run, 1, NULL, &merged, &n)) == VEC_OK) {
         vec_run *again;
 

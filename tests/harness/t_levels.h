@@ -11,6 +11,11 @@
 #ifndef T_LEVELS_H
 #define T_LEVELS_H
 
+/* Under an emulator, long rounds of random tests are divided by this. */
+#ifndef T_SHARE
+#define T_SHARE 1
+#endif
+
 /* Calls run() in a child for each of the lists (of levels to leave out; NULL ends the array), and
  * returns the number of children that did not end with 0. */
 int t_levels_run(const char *const *lists, int (*run)(void));

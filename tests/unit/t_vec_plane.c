@@ -363,7 +363,7 @@ static void bounds_hold(void **state)
     t_rng rng = t_rng_start(14);
     float query[DIM_MAX], x[DIM_MAX];
 
-    for (size_t round = 0; round < 12000; round++) {
+    for (size_t round = 0; round < 12000 / T_SHARE; round++) {
         size_t dim = some_dim(&rng);
         int kind = (int)t_rng_below(&rng, T_KINDS);
         t_vector(&rng, kind, query, dim);
@@ -390,7 +390,7 @@ static void bounds_hold_at_the_worst(void **state)
     t_rng rng = t_rng_start(15);
     float query[DIM_MAX], x[DIM_MAX];
 
-    for (size_t round = 0; round < 3000; round++) {
+    for (size_t round = 0; round < 3000 / T_SHARE; round++) {
         size_t dim = 2 + some_dim(&rng) % (DIM_MAX - 1);
         float scale = ldexpf(1, (int)t_rng_below(&rng, 40) - 20);
         for (size_t i = 0; i < dim; i++) {

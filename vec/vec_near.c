@@ -542,11 +542,12 @@ static int look_at_likely(vec_near *s, vec_topk *likely, double *up)
     }
     n = vec_topk_take(likely, &h);
     for (size_t k = 0; k < n; k++) {
-        const group *x = &s->groups[h[k].id];
+        group *x = &s->groups[h[k].id];
         unsigned i = (unsigned)h[k].row;
         double key;
         int rc = look(s, x, i, &key);
 
+        x->least = least_of(s, x);
         if (rc == VEC_OK && !isnan(key)) {
             *up = key > *up ? key : *up;
             rc = hit_push(s, make_hit(s, key, x->row + i));
@@ -566,8 +567,6 @@ static void refine_part(void *arg)
 
         if (g->least <= p->up && g->fine == -INFINITY)
             refine(p->s, g, p->up);
-        else
-            g->least = least_of(p->s, g);
         if (halted(p, g->n, STOP_FETCHES * GROUP_ROWS))
             return;
     }

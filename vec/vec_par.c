@@ -36,7 +36,7 @@ void vec_par_run(void (*fn)(void *part), void *parts, size_t size, size_t n)
     pthread_attr_t attr;
     size_t made = 1;
 
-    if (pthread_attr_init(&attr) != 0) {
+    if (n == 1 || pthread_attr_init(&attr) != 0) {
         for (size_t i = 0; i < n; i++)
             fn((char *)parts + i * size);
         return;

@@ -156,6 +156,7 @@ VEC_INLINE VNNI __m512i nibble_step(__m512i s, __m512i x, __m512i a, __m512i b)
 {
     __m512i low = _mm512_set1_epi8(15);
 
+    __asm__("" : "+v"(x)); // one load: compilers would fold it into both uses, and rows lie askew
     s = _mm512_dpbusd_epi32(s, _mm512_and_si512(x, low), a);
     return _mm512_dpbusd_epi32(s, _mm512_and_si512(_mm512_srli_epi16(x, 4), low), b);
 }

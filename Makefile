@@ -23,7 +23,6 @@ SYSTEM   := $(shell uname -s)
 
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef $(WERROR)
 BASE     := -std=c11 -fPIC -fvisibility=hidden -ffp-contract=off $(WARN)
-CMOCKA   := -lcmocka
 LIBS     := -lz -lzstd -lm -lpthread
 ifeq ($(SYSTEM),Darwin)
 BASE     += -D_DARWIN_C_SOURCE $(addprefix -I,$(wildcard /opt/homebrew/include /usr/local/include))
@@ -126,7 +125,7 @@ $(MODULE): $(B)/$(MODULE) FORCE
 # Unit programs, each with the layers that its name allows: t_h5_*.c and t_vec_*.c with their library alone, t_sql_*.c
 # with the SQL layer as a host links it (compiled with SQLITE_CORE, next to SQLite), the others with all libraries.
 # Programs that pytest runs: *_tool.c, and the fuzz targets with their driver.
-link = @echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $(filter %.o %.a,$^) $(1) $(CMOCKA) $(LIBS) && mv $@.$$$$ $@
+link = @echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $(filter %.o %.a,$^) $(1) -lcmocka $(LIBS) && mv $@.$$$$ $@
 
 # Named, so that make takes the rule of t_sql_*.c also while some of these are still to be made.
 $(OBJ_core): $(B)/flags
@@ -217,17 +216,6 @@ neon:
 	@$(MAKE) --no-print-directory .build/neon/libvec.a CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon \
 	    WERROR=-Werror WANTS=cross
 
-# The arm64 kernels against their definitions, under an emulator; no outside library is needed. Longer programs that
-# hold nothing of the machine are left out.
-EMULATOR ?= qemu-aarch64-static
-ARM      := kern halves plane flat stored
-.PHONY: test-neon test-arm
-test-neon:
-	@$(MAKE) --no-print-directory test-arm CC=$(CROSS)gcc AR=$(CROSS)ar VARIANT=neon WERROR=-Werror WANTS=cross \
-	    CPPFLAGS="-Itests/harness/emulated -DT_SHARE=20" CMOCKA= LIBS="-lm -lpthread" LDFLAGS=-static
-test-arm: $(ARM:%=$(B)/tests/unit/t_vec_%)
-	@for t in $^; do $(EMULATOR) $$t >$$t.log 2>&1 && echo "ok   $$t" || { cat $$t.log; exit 1; }; done
-
 static: $(B)/tests/unit/t_sql_static
 	@$(B)/tests/unit/t_sql_static
 
@@ -258,6 +246,5 @@ help:
 	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
 	@echo "make quality      does a search find what was asked for: LoCoMo, LongMemEval, beside FTS5"
 	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"
-	@echo "make test-neon    the arm64 kernels under qemu"
 	@echo "make clean        remove .build and the module"
 	@echo "Variables: CC CFLAGS WERROR=-Werror SAN=address,undefined VARIANT=name PYTHON H5MEM_DATA"

@@ -71,11 +71,15 @@ int h5_fail_nomem(h5_error *err, const char *what)
     return h5_fail(err, H5_NOMEM, H5_UNDEF, "out of memory for %s", what);
 }
 
+enum { SMALL = 1000 };
+
 int h5_grow(void **p, size_t *cap, size_t n, size_t size)
 {
     if (n < *cap)
         return 1;
-    size_t want = *cap ? *cap * 2 : 16;
+    size_t want = *cap * 2;
+    if (*cap == 0) // some, but within what allocators hand out fastest
+        want = size > SMALL / 2 ? 2 : size > SMALL / 16 ? SMALL / size : 16;
     if (want < *cap || want > SIZE_MAX / size)
         return 0;
     void *q = h5_realloc(*p, want * size);
@@ -92,7 +96,7 @@ struct h5_arena_block {
     max_align_t bytes[];
 };
 
-enum { ARENA_BLOCK = 2048 };
+enum { ARENA_BLOCK = 960 };
 
 void *h5_arena_alloc(h5_arena *a, size_t n)
 {

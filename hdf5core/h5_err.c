@@ -13,8 +13,10 @@
 
 void h5_error_clear(h5_error *err)
 {
-    memset(err, 0, sizeof *err);
+    err->code = H5_OK;
+    err->os_errno = 0;
     err->offset = H5_UNDEF;
+    err->text[0] = 0;
 }
 
 int h5_fail(h5_error *err, int code, uint64_t offset, const char *fmt, ...)

@@ -19,14 +19,21 @@
 
 enum { NEAR = 4 }; /* times the last block's length: how far from its end a miss continues it */
 
-/* The block that holds the n bytes at off; NULL for none. */
-static const h5_meta_block *find(const h5_meta *m, uint64_t off, size_t n)
+static int holds(const h5_meta_block *b, uint64_t off, size_t n)
 {
-    for (int i = 0; i < H5_META_BLOCKS; i++) {
-        const h5_meta_block *b = &m->block[i];
-        if (off >= b->at && off - b->at < b->n && b->n - (size_t)(off - b->at) >= n)
-            return b;
-    }
+    return off >= b->at && off - b->at < b->n && b->n - (size_t)(off - b->at) >= n;
+}
+
+/* The block that holds the n bytes at off; NULL for none. */
+static const h5_meta_block *find(h5_meta *m, uint64_t off, size_t n)
+{
+    if (holds(&m->block[m->last], off, n))
+        return &m->block[m->last];
+    for (unsigned i = 0; i < H5_META_BLOCKS; i++)
+        if (holds(&m->block[i], off, n)) {
+            m->last = i;
+            return &m->block[i];
+        }
     return NULL;
 }
 
@@ -61,6 +68,7 @@ static int miss(h5_meta *m, h5_io *io, uint64_t off, size_t n, uint64_t end,
         want += H5_META_LEAST;
     h5_meta_block *b = &m->block[m->next];
     H5_TRY(fill(b, io, at, end - at < want ? (size_t)(end - at) : want, err));
+    m->last = m->next;
     m->next = (m->next + 1) % H5_META_BLOCKS;
     m->end = b->at + b->n;
     m->ahead = want;

@@ -23,6 +23,7 @@ typedef struct h5_meta_block {
 typedef struct h5_meta {
     atomic_flag busy;
     unsigned next; /* block that the next miss replaces */
+    unsigned last; /* block used last */
     uint64_t end;  /* of the block read last */
     size_t ahead;  /* bytes that it had */
     h5_meta_block block[H5_META_BLOCKS];

@@ -10,37 +10,35 @@
  */
 #include "h5_msg.h"
 
+/* By id. */
 static const h5_msg_row rows[] = {
-    {H5_MSG_SPACE, "dataspace", 0, h5_msg_space_decode, NULL},
-    {H5_MSG_LINK_INFO, "link info", 0, h5_msg_link_info_decode, NULL},
-    {H5_MSG_TYPE, "datatype", 0, h5_msg_type_decode, NULL},
-    {H5_MSG_FILL_OLD, "old fill value", 0, h5_msg_fill_old_decode, NULL},
-    {H5_MSG_FILL, "fill value", 0, h5_msg_fill_decode, NULL},
-    {H5_MSG_LINK, "link", H5_ROW_MANY, h5_msg_link_decode, NULL},
-    {H5_MSG_EXTERNAL, "external data files", 0, h5_msg_external_decode, NULL},
-    {H5_MSG_LAYOUT, "data layout", 0, h5_msg_layout_decode, NULL},
-    {H5_MSG_GROUP_INFO, "group info", 0, NULL, NULL},
-    {H5_MSG_FILTERS, "filter pipeline", 0, h5_msg_filters_decode, NULL},
-    {H5_MSG_ATTR, "attribute", H5_ROW_MANY, h5_msg_attr_decode, NULL},
-    {0x0D, "comment", 0, NULL, NULL},
-    {0x0E, "old modification time", 0, NULL, NULL},
-    {H5_MSG_SHARED_TABLE, "shared message table", 0, NULL, NULL},
-    {H5_MSG_SYMBOL_TABLE, "symbol table", 0, h5_msg_symbols_decode, NULL},
-    {0x12, "modification time", 0, NULL, NULL},
-    {0x13, "B-tree parameters", 0, NULL, NULL},
-    {H5_MSG_DRIVER, "driver info", 0, NULL, "multi-file driver"},
-    {H5_MSG_ATTR_INFO, "attribute info", 0, h5_msg_attr_info_decode, NULL},
-    {0x16, "reference count", 0, NULL, NULL},
-    {0x17, "file space info", 0, NULL, NULL},
-    {H5_MSG_CACHE_IMAGE, "cache image", 0, NULL, NULL},
+    [H5_MSG_SPACE] = {H5_MSG_SPACE, "dataspace", 0, h5_msg_space_decode, NULL},
+    [H5_MSG_LINK_INFO] = {H5_MSG_LINK_INFO, "link info", 0, h5_msg_link_info_decode, NULL},
+    [H5_MSG_TYPE] = {H5_MSG_TYPE, "datatype", 0, h5_msg_type_decode, NULL},
+    [H5_MSG_FILL_OLD] = {H5_MSG_FILL_OLD, "old fill value", 0, h5_msg_fill_old_decode, NULL},
+    [H5_MSG_FILL] = {H5_MSG_FILL, "fill value", 0, h5_msg_fill_decode, NULL},
+    [H5_MSG_LINK] = {H5_MSG_LINK, "link", H5_ROW_MANY, h5_msg_link_decode, NULL},
+    [H5_MSG_EXTERNAL] = {H5_MSG_EXTERNAL, "external data files", 0, h5_msg_external_decode, NULL},
+    [H5_MSG_LAYOUT] = {H5_MSG_LAYOUT, "data layout", 0, h5_msg_layout_decode, NULL},
+    [H5_MSG_GROUP_INFO] = {H5_MSG_GROUP_INFO, "group info", 0, NULL, NULL},
+    [H5_MSG_FILTERS] = {H5_MSG_FILTERS, "filter pipeline", 0, h5_msg_filters_decode, NULL},
+    [H5_MSG_ATTR] = {H5_MSG_ATTR, "attribute", H5_ROW_MANY, h5_msg_attr_decode, NULL},
+    [0x0D] = {0x0D, "comment", 0, NULL, NULL},
+    [0x0E] = {0x0E, "old modification time", 0, NULL, NULL},
+    [H5_MSG_SHARED_TABLE] = {H5_MSG_SHARED_TABLE, "shared message table", 0, NULL, NULL},
+    [H5_MSG_SYMBOL_TABLE] = {H5_MSG_SYMBOL_TABLE, "symbol table", 0, h5_msg_symbols_decode, NULL},
+    [0x12] = {0x12, "modification time", 0, NULL, NULL},
+    [0x13] = {0x13, "B-tree parameters", 0, NULL, NULL},
+    [H5_MSG_DRIVER] = {H5_MSG_DRIVER, "driver info", 0, NULL, "multi-file driver"},
+    [H5_MSG_ATTR_INFO] = {H5_MSG_ATTR_INFO, "attribute info", 0, h5_msg_attr_info_decode, NULL},
+    [0x16] = {0x16, "reference count", 0, NULL, NULL},
+    [0x17] = {0x17, "file space info", 0, NULL, NULL},
+    [H5_MSG_CACHE_IMAGE] = {H5_MSG_CACHE_IMAGE, "cache image", 0, NULL, NULL},
 };
 
 static const h5_msg_row *find_row(uint16_t id)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].id == id)
-            return &rows[i];
-    return NULL;
+    return id < sizeof rows / sizeof *rows && rows[id].name ? &rows[id] : NULL;
 }
 
 int h5_msg_refused(const h5_msg *m, h5_error *err)

@@ -109,20 +109,22 @@ static int parse_value(h5_object *o, const h5_msg *m, parts *p, h5_attr *a, h5_e
 int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     parts p;
-    h5_attr a = {0};
-    h5_error local = {0};
+    h5_error local;
+    h5_error_clear(&local);
     H5_TRY(split(m, &p, err));
-    int rc = parse_value(o, m, &p, &a, &local);
+    if (!h5_grow((void **)&o->attr, &o->attr_cap, o->nattr, sizeof *o->attr))
+        return h5_fail_nomem(err, "the attributes of an object");
+    h5_attr *a = &o->attr[o->nattr];
+    memset(a, 0, sizeof *a);
+    int rc = parse_value(o, m, &p, a, &local);
     if (rc == H5_UNSUPPORTED) {
-        memset(&a, 0, sizeof a);
-        a.type.cls = H5_CLASS_OTHER;
+        memset(a, 0, sizeof *a);
+        a->type.cls = H5_CLASS_OTHER;
     } else if (rc != H5_OK) {
         return h5_fail_as(err, &local);
     }
-    a.name = (const char *)p.name;
-    if (!h5_grow((void **)&o->attr, &o->attr_cap, o->nattr, sizeof *o->attr))
-        return h5_fail_nomem(err, "the attributes of an object");
-    o->attr[o->nattr++] = a;
+    a->name = (const char *)p.name;
+    o->nattr++;
     return H5_OK;
 }
 

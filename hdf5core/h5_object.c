@@ -256,6 +256,8 @@ static int walk_route(route *r, h5_object **out, h5_error *err)
 
 int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err)
 {
+    if (path[strspn(path, "/")] == 0)
+        return h5_object_open(f, f->root, out, err);
     h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
     return h5_object_find_deep(f, path, &deep, out, err);
 }

@@ -94,6 +94,10 @@ static int parse_prefix(const uint8_t *p, size_t n, uint64_t addr, prefix *out, 
 /* Takes over a block. */
 static int keep_block(h5_ohdr *oh, uint8_t *block, h5_error *err)
 {
+    if (!oh->first) {
+        oh->first = block;
+        return H5_OK;
+    }
     if (!h5_grow((void **)&oh->block, &oh->block_cap, oh->nblock, sizeof *oh->block)) {
         h5_free(block);
         return h5_fail_nomem(err, "an object header");
@@ -134,8 +138,16 @@ static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, const uint8_t **blo
 
 static int add_message(h5_ohdr *oh, const h5_msg *m, h5_error *err)
 {
-    if (!h5_grow((void **)&oh->msg, &oh->msg_cap, oh->nmsg, sizeof *oh->msg))
+    if (oh->msg == oh->few && oh->nmsg < H5_OHDR_FEW) {
+        oh->few[oh->nmsg++] = *m;
+        return H5_OK;
+    }
+    h5_msg *heap = oh->msg == oh->few ? NULL : oh->msg;
+    if (!h5_grow((void **)&heap, &oh->msg_cap, oh->nmsg, sizeof *oh->msg))
         return h5_fail_nomem(err, "the messages of an object header");
+    if (oh->msg == oh->few)
+        memcpy(heap, oh->few, sizeof oh->few);
+    oh->msg = heap;
     oh->msg[oh->nmsg++] = *m;
     return H5_OK;
 }
@@ -215,6 +227,7 @@ static int read_blocks(h5_file *f, h5_ohdr *oh, h5_error *err)
 int h5_ohdr_read(h5_file *f, uint64_t addr, h5_ohdr *out, h5_error *err)
 {
     memset(out, 0, sizeof *out);
+    out->msg = out->few;
     out->addr = addr;
     int rc = read_blocks(f, out, err);
     if (rc != H5_OK)
@@ -226,8 +239,10 @@ void h5_ohdr_free(h5_ohdr *oh)
 {
     for (size_t i = 0; i < oh->nblock; i++)
         h5_free(oh->block[i]);
+    h5_free(oh->first);
     h5_free(oh->block);
-    h5_free(oh->msg);
+    if (oh->msg != oh->few)
+        h5_free(oh->msg);
     memset(oh, 0, sizeof *oh);
 }
 

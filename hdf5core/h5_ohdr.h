@@ -23,13 +23,18 @@ typedef struct h5_msg {
     uint64_t shared_from; /* header that a shared message was taken from, else 0 */
 } h5_msg;
 
+enum { H5_OHDR_FEW = 8 }; /* messages of most headers */
+
+/* Not to be copied: msg may point into it. */
 typedef struct h5_ohdr {
     uint64_t addr;
-    uint8_t **block;
+    uint8_t *first;  /* the first block, where it is owned */
+    uint8_t **block; /* the continuation blocks that are owned */
     size_t nblock, block_cap;
     unsigned ncontinued; /* continuation blocks */
-    h5_msg *msg;         /* in stored order, without padding and continuations */
+    h5_msg *msg; /* in stored order, without padding and continuations; few, or from the heap */
     size_t nmsg, msg_cap;
+    h5_msg few[H5_OHDR_FEW];
 } h5_ohdr;
 
 /* Reads all blocks of the header at addr, checks their checksums and splits them into messages.

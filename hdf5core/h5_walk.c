@@ -92,6 +92,8 @@ static int walk_members(walk *w, const h5_object *o, const char *path, h5_error 
 {
     const h5_link *links;
     size_t n = h5_object_links(o, &links);
+    if (n == 0)
+        return H5_OK;
     const h5_link **order = h5_alloc_array(n, sizeof(const h5_link *));
     if (!order)
         return h5_fail_nomem(err, "the members of a group");
@@ -137,7 +139,8 @@ static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_i
                        h5_error *err)
 {
     h5_item item = {.path = path, .addr = addr, .link = link};
-    h5_error local = {0};
+    h5_error local;
+    h5_error_clear(&local);
     H5_TRY(note(w, addr, path, &item.same_as, err));
     if (item.same_as) {
         item.kind = H5_ITEM_SAME;

@@ -14,6 +14,7 @@
  */
 #include <assert.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -81,6 +82,21 @@ static int verdict(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, 
     return err->code;
 }
 
+static int is_file(void *ctx, uint64_t dev, uint64_t ino)
+{
+    sql_db *d = ctx;
+    const char *name;
+    for (int i = 0; (name = sqlite3_db_name(d->db, i)) != NULL; i++) {
+        const char *path = sqlite3_db_filename(d->db, name);
+        struct stat st;
+        if (path && *path && stat(path, &st) == 0 && (uint64_t)st.st_dev == dev &&
+            (uint64_t)st.st_ino == ino) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 #if SQLITE_VERSION_NUMBER < 3041000 && !defined(SQLITE_CORE)
 /* The table of calls only ever grows: this is the one that 3.41 put behind those of the header
  * we are compiled with. */
@@ -140,6 +156,7 @@ int sql_db_new(sqlite3 *db, sql_db **out)
     d->db = db;
     d->host.ctx = d;
     d->host.verdict = verdict;
+    d->host.is_file = is_file;
     d->host.stop = stop;
     return SQLITE_OK;
 }

@@ -14,8 +14,8 @@
  * transaction whose id the state row has reached is committed, those behind it never were, and
  * those before it are void.
  *
- * A transaction in which the table of its row was dropped counts when the row is gone. Readers, who
- * do not know which host file they look from, leave such a one to the next writer.
+ * A transaction in which the table of its row was dropped counts when the row is gone from the host
+ * file that its prepare frame names.
  *
  * With a rollback journal "no" is final for whoever holds the host's write lock: the journal of the
  * dead writer has been played back by then.
@@ -89,7 +89,9 @@ int st_doubt_reader(st_store *s, const st_log_header *h, const st_host *host,
         int got = host->verdict(host->ctx, d.p[i].who.uuid, &txid, NULL, &e);
         if (got && got != ST_NOTFOUND) {
             rc = st_fail(err, got, "%s", e.text);
-        } else if (!got && !d.p[i].dropped && txid >= 0 && (uint64_t)txid >= d.p[i].seq) {
+        } else if (d.p[i].dropped ? got && host->is_file &&
+                                        host->is_file(host->ctx, d.p[i].who.dev, d.p[i].who.ino)
+                                  : !got && txid >= 0 && (uint64_t)txid >= d.p[i].seq) {
             *found = d.p[i];
             rc = 1;
         }

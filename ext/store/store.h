@@ -130,6 +130,8 @@ typedef struct st_host {
     ** of the host's write lock reads there may still turn out to be more after a recovery (a host
     ** in WAL mode), else left alone. */
     int (*verdict)(void *ctx, const uint8_t uuid[16], int64_t *txid, int *firm, st_error *err);
+    /* 1: a database of this connection is the file with that identity. NULL: none is. */
+    int (*is_file)(void *ctx, uint64_t dev, uint64_t ino);
     /* Nonzero: stop what you are doing (asked about every millisecond in long scans). NULL:
     ** never. */
     int (*stop)(void *ctx);

@@ -121,7 +121,7 @@ static int stop(void *ctx)
 void t_host_init(t_host *h, t_db *db)
 {
     memset(h, 0, sizeof *h);
-    h->host = (st_host){h, verdict, stop};
+    h->host = (st_host){.ctx = h, .verdict = verdict, .stop = stop};
     h->db = db;
     h->own = -1;
 }

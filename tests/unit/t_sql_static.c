@@ -383,7 +383,8 @@ static void die_between(int host_committed)
     run(db, create);
     run(db, "INSERT INTO memory(content) VALUES ('first')");
     sqlite3_commit_hook(db, copy_files, NULL);
-    run(db, "INSERT INTO memory(content) VALUES ('second')");
+    // a statement alone needs no verdict
+    run(db, "BEGIN; INSERT INTO memory(content) VALUES ('second'); COMMIT");
     sqlite3_commit_hook(db, NULL, NULL);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     // the same inodes, so that the host is still the one that the log names

@@ -127,7 +127,7 @@ static int transaction(st_conn *c, t_rng *r, int *there, st_error *err)
 
 static void *write_all(void *arg)
 {
-    const st_host host = {NULL, verdict, NULL};
+    const st_host host = {.verdict = verdict};
     const char *given = getenv("T_STEPS");
     long steps = given ? atol(given) : 2000;
     int there[PAIRS] = {0};
@@ -205,7 +205,7 @@ static void check_view(st_view *v, int who)
 
 static void *read_all(void *arg)
 {
-    const st_host host = {NULL, verdict, NULL};
+    const st_host host = {.verdict = verdict};
     int who = (int)(intptr_t)arg;
     st_conn *c = open_one(&host, who);
     st_view *kept = NULL;
@@ -240,7 +240,7 @@ static void *read_all(void *arg)
 /* Opens, folds or compacts or looks, and closes, again and again. */
 static void *fold_all(void *arg)
 {
-    const st_host host = {NULL, verdict, NULL};
+    const st_host host = {.verdict = verdict};
     int who = READERS + 1;
     (void)arg;
     for (int i = 0; __atomic_load_n(&running, __ATOMIC_SEQ_CST); i++) {

@@ -188,8 +188,8 @@ test-threads: $(addprefix $(B)/,$(TSAN))
 LIVES ?= 20000
 torture: all
 	@$(MAKE) --no-print-directory units
-	@$(TORTURE) kill lives=$(LIVES) seed=$$$$
-	@$(TORTURE) power lives=$$(($(LIVES) / 4)) seed=$$$$
+	@$(TORTURE) kill drop=1 lives=$(LIVES) seed=$$$$
+	@$(TORTURE) power drop=1 lives=$$(($(LIVES) / 4)) seed=$$$$
 	@$(TORTURE) fault
 	@H5MEM_STATEMENTS=$$(($(LIVES) * 5)) $(RUN) --module $(MODULE) --filter tests/sql/test_model_statements
 	@new=$$(sh tests/harness/newest.sh .build/sqlite) && LD_LIBRARY_PATH=$$new H5MEM_STATEMENTS=$$(($(LIVES) * 5)) \

@@ -27,16 +27,16 @@ def torture(report, tmp_path, *arguments):
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "truncate", "persist", "memory"])
 def test_deaths_of_one_alone(report, tmp_path, mode):
-    torture(report, tmp_path, "kill", "lives=200", f"only={mode}", "alone=1")
+    torture(report, tmp_path, "kill", "lives=200", f"only={mode}", "alone=1", "drop=1")
 
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "persist", "memory"])
 def test_deaths_beside_the_living(report, tmp_path, mode):
-    torture(report, tmp_path, "kill", "lives=100", f"only={mode}")
+    torture(report, tmp_path, "kill", "lives=100", f"only={mode}", "drop=1")
 
 
 def test_power_cuts(report, tmp_path):
-    torture(report, tmp_path, "power", "lives=150")
+    torture(report, tmp_path, "power", "lives=150", "drop=1")
 
 
 def test_failures(report, tmp_path):

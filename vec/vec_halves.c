@@ -107,12 +107,15 @@ void vec_halves_join(const uint8_t *coarse, const uint8_t *fine, size_t dim, uin
     size_t codes = vec_plane_stride(dim) - VEC_PLANE_CODES;
 
     memcpy(record, fine, VEC_PLANE_CODES);
-    for (size_t i = 0; i < codes; i++) {
-        size_t at = VEC_PLANE_CODES + i / VEC_HALVES_PAD * 16 + (i & 15);
-        unsigned shift = i & 16 ? 4 : 0;
-
-        record[VEC_PLANE_CODES + i] = (uint8_t)((coarse[at] >> shift & 15) << 4 |
-                                                (fine[at] >> shift & 15));
+    coarse += VEC_PLANE_CODES;
+    fine += VEC_PLANE_CODES;
+    record += VEC_PLANE_CODES;
+    for (size_t i = 0; i < codes; i += VEC_HALVES_PAD, coarse += 16, fine += 16) {
+        for (size_t j = 0; j < 16;
+             j++) // loops of 16, which compilers turn into one register's work
+            record[i + j] = (uint8_t)(coarse[j] << 4 | (fine[j] & 15));
+        for (size_t j = 0; i + 16 < codes && j < 16; j++)
+            record[i + 16 + j] = (uint8_t)((coarse[j] & 0xf0) | fine[j] >> 4);
     }
 }
 

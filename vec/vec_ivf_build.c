@@ -33,7 +33,7 @@
 #define LISTS_A_ROOT   4  /* lists: so many times the root of the vectors ... */
 #define VECTORS_A_LIST 16 /* ... and at least so many vectors in the mean */
 #define LISTS_MAX      65536
-#define SAMPLE_A_LIST  32
+#define SAMPLE_A_LIST  20
 #define SAMPLE_MIN     65536 /* from here on half as many a list */
 #define BOOK_SAMPLE    8192
 #define LAMBDA         0.5f

@@ -379,7 +379,7 @@ enum {
     SQL_PLAN_TEXT = 2,
     SQL_PLAN_ID = 4,    /* one row by its id */
     SQL_PLAN_ORDER = 4, /* bit where ST_ORDER_ begins: order << SQL_PLAN_ORDER */
-    SQL_PLAN_BY = 6     /* and ST_BY_ */
+    SQL_PLAN_BY = 7     /* and ST_BY_ */
 };
 
 int sql_plan_best_index(sqlite3_vtab *v, sqlite3_index_info *info);

@@ -216,7 +216,7 @@ static int by_id(sql_table *t, sql_cursor *c, int64_t id)
 static int search(sql_table *t, sql_cursor *c, query *w, int idx_num)
 {
     st_error err = {0};
-    w->q.order = idx_num >> SQL_PLAN_ORDER & 3;
+    w->q.order = idx_num >> SQL_PLAN_ORDER & 7;
     w->q.by = idx_num >> SQL_PLAN_BY;
     if (idx_num == SQL_PLAN_ID) {
         const st_term *id = &w->terms.term[0];

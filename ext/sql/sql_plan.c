@@ -271,6 +271,12 @@ static int asked_order(const plan *p, const char **name, int *by)
 {
     int key = order_column(p, 0), desc = p->info->aOrderBy[0].desc, worst;
     if (!p->vector && !p->text) {
+        if (key == ST_COL_TIMESTAMP) {
+            *name = "time";
+            int by_id = p->info->nOrderBy > 1 && order_column(p, 1) == ST_COL_ID &&
+                        !p->info->aOrderBy[1].desc;
+            return p->info->nOrderBy > 1 && !by_id ? -1 : desc ? ST_ORDER_TIME_DESC : ST_ORDER_TIME;
+        }
         *name = "id";
         return key != ST_COL_ID ? -1 : desc ? ST_ORDER_ID_DESC : ST_ORDER_ID;
     }
@@ -376,7 +382,7 @@ static void plan_search(plan *p, const char **order, int *desc)
         sorted = asked >= 0 ? asked : ST_ORDER_BEST;
         *order = asked >= 0 ? *order : natural_order(p);
     }
-    *desc = sorted == ST_ORDER_WORST || sorted == ST_ORDER_ID_DESC;
+    *desc = sorted == ST_ORDER_WORST || sorted == ST_ORDER_ID_DESC || sorted == ST_ORDER_TIME_DESC;
     if (p->limit && (info->nOrderBy == 0 || info->orderByConsumed)) {
         add_code(p, p->limit - 1, 0, "L");
         if (p->offset) {

@@ -49,16 +49,16 @@ static double closeness(int metric, double distance)
     return x * x;
 }
 
-static int timestamp(st_cursor *c, uint64_t row, double *out, st_error *err)
+int st_row_time(st_view *v, uint64_t row, double *out, st_error *err)
 {
-    const st_frozen *f = c->v->f;
+    const st_frozen *f = v->f;
     const uint8_t *p;
     uint64_t run;
     if (row >= f->nbase) {
         *out = f->slot[row - f->nbase]->timestamp;
         return ST_OK;
     }
-    ST_TRY(st_read_at(&c->v->reader, ST_PHYS_TIMESTAMP, row, &p, &run, err));
+    ST_TRY(st_read_at(&v->reader, ST_PHYS_TIMESTAMP, row, &p, &run, err));
     memcpy(out, p, sizeof *out);
     return ST_OK;
 }
@@ -105,7 +105,7 @@ static int own_part(st_cursor *c, int which, uint64_t row, double *out, int *in,
         if (*in) {
             double more = 0;
             if (b->set.context > 0 && b->set.dated) {
-                ST_TRY(timestamp(c, row, &at, err));
+                ST_TRY(st_row_time(c->v, row, &at, err));
                 more = b->set.dated(b->set.dated_ctx, at);
             }
             double ideal = b->ideal + b->set.dated_most;
@@ -205,7 +205,7 @@ static int factors(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
     const st_factors *s = &c->blend.set;
     double x, f = 1, one;
     if (s->recency > 0) {
-        ST_TRY(timestamp(c, row, &x, err));
+        ST_TRY(st_row_time(c->v, row, &x, err));
         x = s->now > x ? s->now - x : 0;
         f *= one = mixed(s->recency, exp2(-x / s->half_life));
         if (why) {

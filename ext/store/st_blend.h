@@ -70,6 +70,8 @@ int st_blend_start(struct st_cursor *c, int kind, vec_hit *hits, size_t n, st_er
 void st_blend_close(struct st_cursor *c);
 /* The best row not yet given, key = minus its score: 1, 0 at the end, or negative. */
 int st_blend_next(struct st_cursor *c, vec_hit *out, st_error *err);
+/* A row's timestamp. */
+int st_row_time(st_view *v, uint64_t row, double *out, st_error *err);
 /* Are scores made here, rather than moved by factors only? */
 int st_blend_makes(const struct st_cursor *c);
 /* Distance and rank of any row of the view, NaN where it has none. */

@@ -117,11 +117,20 @@ static int rows_in_order(st_cursor *c, st_error *err)
     for (uint64_t row = st_bit_next(c->bits, f->nrow, 0); row < f->nrow;
          row = st_bit_next(c->bits, f->nrow, row + 1)) {
         int64_t id = st_frozen_id(c->v, row);
+        double when = 0;
+        if (c->order >= ST_ORDER_TIME) {
+            int rc = st_row_time(c->v, row, &when, err);
+            if (rc) {
+                vec_free(hits);
+                return rc;
+            }
+        }
         // With all keys alike, ids decide; their complement turns the order round.
-        hits[i++] = (vec_hit){0, c->order == ST_ORDER_ID_DESC ? ~id : id, row};
+        hits[i++] = (vec_hit){c->order == ST_ORDER_TIME_DESC ? -when : when,
+                              c->order == ST_ORDER_ID_DESC ? ~id : id, row};
     }
     c->mode = ST_MODE_RANKED;
-    return st_from_vec(err, vec_rank_new(hits, (size_t)n, &c->rank), "ordering by id");
+    return st_from_vec(err, vec_rank_new(hits, (size_t)n, &c->rank), "ordering rows");
 }
 
 /* -------------------------------------------------------------------------------------- vectors */

@@ -318,7 +318,9 @@ enum {
     ST_ORDER_BEST = 0,  /* searches: best first by score, ties by id; scans: by position */
     ST_ORDER_WORST = 1, /* searches only: the exact reverse by key, ties by id still ascending */
     ST_ORDER_ID = 2,
-    ST_ORDER_ID_DESC = 3
+    ST_ORDER_ID_DESC = 3,
+    ST_ORDER_TIME = 4, /* by timestamp, ties by id */
+    ST_ORDER_TIME_DESC = 5
 }; /* scans only */
 
 typedef struct st_query {

@@ -282,3 +282,17 @@ def test_expand_finds_other_words_and_ranks_them_lower(connect, in_tmp):
 def test_a_bad_setting_names_itself(con, setting, message):
     with pytest.raises(Exception, match=message):
         con.execute(f"SELECT id FROM memory WHERE content MATCH 'dark' AND {setting}").fetchall()
+
+
+def test_rows_by_time_come_as_sqlite_would_sort_them(con):
+    rows = con.execute("SELECT id, timestamp, session FROM memory").fetchall()
+    for where, keep in (("1", lambda r: True), ("session = 'b'", lambda r: r[2] == "b"),
+                        ("id < 70", lambda r: r[0] < 70)):
+        kept = [row for row in rows if keep(row)]
+        for order, key in (("timestamp", lambda r: (r[1], r[0])), ("timestamp DESC, id", lambda r: (-r[1], r[0]))):
+            want = [row[0] for row in sorted(kept, key=key)]
+            assert [i for i, in con.execute(f"SELECT id FROM memory WHERE {where} ORDER BY {order}")] == want
+            page = con.execute(f"SELECT id FROM memory WHERE {where} ORDER BY {order} LIMIT 7 OFFSET 3").fetchall()
+            assert [i for i, in page] == want[3:10]
+        back = con.execute(f"SELECT id FROM memory WHERE {where} ORDER BY timestamp DESC, id DESC")
+        assert [i for i, in back] == [row[0] for row in sorted(kept, key=lambda r: (r[1], r[0]), reverse=True)]

@@ -95,7 +95,7 @@ def test_words(con, where, words):
         ("1", "rowid DESC", True, "scan order:id desc"),
         ("1", "id, content DESC", True, "scan order:id"),
         ("n > 3", "id DESC", True, "scan filter:n order:id desc"),
-        ("1", "timestamp", False, "scan"),
+        ("1", "timestamp", True, "scan order:time"),
         (Q, "distance", True, "knn:flat order:distance"),
         (Q, "distance DESC", True, "knn:flat order:distance desc"),
         (Q, "distance, id", True, "knn:flat order:distance"),

@@ -21,4 +21,11 @@ if sh bench/peers/find_hdf5.sh --cflags >/dev/null; then
 else
     echo "SKIP bench/peers/h5bench.c: needs libhdf5"
 fi
+case lists in *"$filter"*)
+    if "${PYTHON:-/usr/bin/python3}" -c 'import numpy' 2>/dev/null; then
+        "${PYTHON:-/usr/bin/python3}" bench/peers/lists.py --skip-hnsw || rc=1
+    else
+        echo "SKIP bench/peers/lists.py: needs numpy"
+    fi ;;
+esac
 exit $rc

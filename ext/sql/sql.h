@@ -342,8 +342,15 @@ const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
 /* Replaces *out by the stream of a row's content, tags and session (ST_NULL: none). */
 int sql_tokenize_row(sql_tokenizer *tok, const st_value text[3], sql_tokens *out);
 void sql_tokens_free(sql_tokens *t);
-/* What a text is: a row's, a query's, a query's that ends with the beginning of a word. */
-enum { SQL_TOKENS_ROW, SQL_TOKENS_QUERY, SQL_TOKENS_PREFIX };
+/* What a text is: a row's, words of a query, the same ending with the beginning of a word, a
+ * query's phrase, and that. */
+enum {
+    SQL_TOKENS_ROW,
+    SQL_TOKENS_QUERY,
+    SQL_TOKENS_PREFIX,
+    SQL_TOKENS_PHRASE,
+    SQL_TOKENS_PHRASE_PREFIX
+};
 /* Calls fn for each token, cut to VEC_TOKEN_MAX, with the bytes of the text it comes from: as the
  * tokenizer says, unchecked. What fn returns but SQLITE_OK ends it. */
 typedef int sql_token_fn(void *ctx, const char *s, size_t n, int colocated, int start, int end);

@@ -4,7 +4,9 @@
  * These scripts write no spaces that a tokenizer could go by, so a run of them comes as one token,
  * which only the same run would find. Here each character of a run becomes a position; a row gets
  * the character and, at the same position, the pair with the next one; a query gets the pairs, or
- * the character where it stands alone. What is written otherwise in the token stays a token.
+ * the character where it stands alone. In a phrase the last character follows the pairs, so that
+ * what stands behind the run has the position that it has in a row. What is written otherwise in
+ * the token stays a token.
  *
  * OFFSETS  those of the pieces, where the token is as long as its text; else the token's.
  *
@@ -87,7 +89,7 @@ static int give(walk *w, size_t from, size_t to, int colocated)
 }
 
 /* The run from `at` on; *next: behind it. */
-static int give_run(walk *w, size_t at, int query, size_t *next)
+static int give_run(walk *w, size_t at, int as, size_t *next)
 {
     uint32_t c;
     size_t len = read_char(w->s + at, w->n - at, &c);
@@ -98,7 +100,8 @@ static int give_run(walk *w, size_t at, int query, size_t *next)
             more = read_char(w->s + behind, w->n - behind, &c);
             more = is_cjk(c) ? more : 0;
         }
-        single = !query || (single && !more); // a query's only where it stands alone
+        // of a query only where it stands alone, of a phrase also the last one
+        single = as == SQL_CJK_ROW || ((single || as == SQL_CJK_PHRASE) && !more);
         if (single) {
             rc = give(w, at, behind, w->colocated);
         }
@@ -113,7 +116,7 @@ static int give_run(walk *w, size_t at, int query, size_t *next)
     return rc;
 }
 
-int sql_cjk_split(const char *s, size_t n, int query, int colocated, int start, int end,
+int sql_cjk_split(const char *s, size_t n, int as, int colocated, int start, int end,
                   sql_token_fn *fn, void *ctx)
 {
     walk w = {s, n, end - start == (int)n, start, end, colocated, fn, ctx};
@@ -132,7 +135,7 @@ int sql_cjk_split(const char *s, size_t n, int query, int colocated, int start, 
             rc = give(&w, from, at, w.colocated);
             w.colocated = 0;
         }
-        rc = rc == SQLITE_OK ? give_run(&w, at, query, &at) : rc;
+        rc = rc == SQLITE_OK ? give_run(&w, at, as, &at) : rc;
         from = at;
     }
     return rc;

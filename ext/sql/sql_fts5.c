@@ -258,8 +258,8 @@ static void read_phrase(parser *p)
         char *s = unquoted(p, &p->at, &n);
         p->words = 0;
         if (s) {
-            keep(p, sql_tokenize_each(p->tok, star ? SQL_TOKENS_PREFIX : SQL_TOKENS_QUERY, s, n,
-                                      on_token, p));
+            keep(p, sql_tokenize_each(p->tok, star ? SQL_TOKENS_PHRASE_PREFIX : SQL_TOKENS_PHRASE,
+                                      s, n, on_token, p));
         }
         sqlite3_free(s);
         if (a->words.n > first) { // as in FTS5 also where this string had no token

@@ -105,8 +105,8 @@ static int add_phrase(plain *p, char sign, size_t from, size_t to, int prefix)
     }
     p->words = 0;
     p->prefix_end = prefix ? (int)(to - from) : -1;
-    int rc = sql_tokenize_each(p->tok, prefix ? SQL_TOKENS_PREFIX : SQL_TOKENS_QUERY, p->s + from,
-                               to - from, on_phrase, p);
+    int rc = sql_tokenize_each(p->tok, prefix ? SQL_TOKENS_PHRASE_PREFIX : SQL_TOKENS_PHRASE,
+                               p->s + from, to - from, on_phrase, p);
     if (rc != SQLITE_OK || a->words.n == first) {
         return rc;
     }

@@ -57,7 +57,7 @@ int sql_have_fts5(sql_db *d)
 typedef struct each {
     sql_token_fn *fn;
     void *ctx;
-    int pairs, query; /* Chinese, Japanese and Korean as pairs */
+    int pairs, as; /* Chinese, Japanese and Korean as pairs; SQL_CJK_ */
 } each;
 
 // One token of at most VEC_TOKEN_MAX bytes, longer ones cut between characters.
@@ -71,7 +71,7 @@ static int on_token(void *ctx, int flags, const char *token, int n, int start, i
         }
     }
     if (e->pairs && sql_cjk_any(token, len)) {
-        return sql_cjk_split(token, len, e->query, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end,
+        return sql_cjk_split(token, len, e->as, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end,
                              e->fn, e->ctx);
     }
     return len ? e->fn(e->ctx, token, len, (flags & FTS5_TOKEN_COLOCATED) != 0, start, end)
@@ -104,8 +104,12 @@ int sql_tokenize_each(sql_tokenizer *tok, int what, const char *text, size_t n, 
                       void *ctx)
 {
     static const int flags[] = {FTS5_TOKENIZE_DOCUMENT, FTS5_TOKENIZE_QUERY,
+                                FTS5_TOKENIZE_QUERY | FTS5_TOKENIZE_PREFIX, FTS5_TOKENIZE_QUERY,
                                 FTS5_TOKENIZE_QUERY | FTS5_TOKENIZE_PREFIX};
-    each e = {fn, ctx, tok->pairs, what != SQL_TOKENS_ROW};
+    int as = what == SQL_TOKENS_ROW                                          ? SQL_CJK_ROW
+             : what == SQL_TOKENS_PHRASE || what == SQL_TOKENS_PHRASE_PREFIX ? SQL_CJK_PHRASE
+                                                                             : SQL_CJK_WORDS;
+    each e = {fn, ctx, tok->pairs, as};
     if (n > INT32_MAX) {
         return SQLITE_TOOBIG;
     }

@@ -515,7 +515,7 @@ static int rank_whole(st_cursor *c, double *bare[2], st_error *err)
     for (uint64_t r = st_bit_next(c->bits, nrow, 0); r < nrow && !rc;
          r = st_bit_next(c->bits, nrow, r + 1)) {
         st_neighbours near = {ST_TURN_NONE64, ST_TURN_NONE64};
-        int has = b->set.neighbours_too;
+        int has = 0;
         double sum = 0;
         if (b->set.context > 0) {
             rc = st_turns_around(c->v, b->base, b->rest, b->valid, r, &near, err);
@@ -527,6 +527,7 @@ static int rank_whole(st_cursor *c, double *bare[2], st_error *err)
                 sum += isnan(b->part[i][r]) ? 0 : share_of(b, i) * b->part[i][r];
             }
         }
+        has |= b->set.neighbours_too && sum > 0; // by what a turn beside it has
         if (has) {
             hits[k++] = (vec_hit){-sum, st_frozen_id(c->v, r), r};
         }

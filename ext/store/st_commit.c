@@ -52,6 +52,10 @@ int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err)
 {
     int64_t until = st_now_ms() + ST_MAX(timeout_ms, 0);
     int got, pause = POLL_MS;
+    if (st_inherited(s)) {
+        return st_fail(err, ST_MISUSE,
+                       "it was opened before this process was forked; open the database anew here");
+    }
     ST_TRY(wait_in_process(s, c, until, err));
     while ((got = st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, err)) == 0) {
         int64_t left = until - st_now_ms();
@@ -74,6 +78,9 @@ int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err)
 
 void st_writer_unlock(st_store *s, st_conn *c)
 {
+    if (st_inherited(s)) {
+        return; // the lock is the parent's
+    }
     pthread_mutex_lock(&s->lock);
     if (s->writer == c) {
         st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
@@ -778,7 +785,7 @@ void st_rollback(st_conn *c)
     if (!c->txn.active) {
         return;
     }
-    if (c->txn.prepared) {
+    if (c->txn.prepared && !st_inherited(c->store)) {
         void_prepared(c);
     }
     end_txn(c);

@@ -657,7 +657,8 @@ static int filter(st_cursor *c, const st_query *q, st_error *err)
 static int start(st_cursor *c, const st_query *q, st_error *err)
 {
     int by_id = by_id_term(&c->terms);
-    if (!q->vector && !q->has_text && !q->has_as_of && by_id >= 0) {
+    int by_time = q->order == ST_ORDER_TIME || q->order == ST_ORDER_TIME_DESC;
+    if (!q->vector && !q->has_text && !q->has_as_of && by_id >= 0 && !by_time) {
         return rows_by_id(c, &c->terms.term[by_id], err);
     }
     ST_TRY(filter(c, q, err));

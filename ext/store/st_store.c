@@ -21,6 +21,26 @@ enum { CREATE_WAIT_MS = 10000 }; /* for another process that makes the same stor
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static st_store *registry;
+static int forks;
+
+/* A child shares the parent's open files, and with them its locks, which belong to the open file:
+** it must open stores of its own. What it has inherited stays where it is, unused. */
+static void in_child(void)
+{
+    forks++;
+    registry = NULL;
+    pthread_mutex_init(&registry_lock, NULL); // another thread of the parent may have held it
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+int st_inherited(const st_store *s)
+{
+    return s->forks != forks;
+}
 
 h5_io *(*st_test_wrap_io)(h5_io *inner, const char *path);
 
@@ -112,6 +132,7 @@ static st_store *store_alloc(const char *path)
         return NULL;
     }
     s->log_fd = s->h5_fd = -1;
+    s->forks = forks;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&attr);
 #if !defined(__APPLE__)
@@ -576,6 +597,8 @@ int st_open(const char *path, int flags, const st_create *create, const st_host 
     *out = NULL;
     err = err ? err : &local;
     vec_init();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
     ST_TRY(st_real_path(path, &real, err));
     pthread_mutex_lock(&registry_lock);
     rc = open_store(real, flags, create, &s, err);
@@ -617,7 +640,7 @@ static void last_flush(st_store *s)
 void st_close(st_conn *c)
 {
     st_store *s;
-    if (!c) {
+    if (!c || st_inherited(c->store)) {
         return;
     }
     pthread_mutex_lock(&registry_lock);

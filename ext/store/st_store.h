@@ -26,6 +26,7 @@ typedef struct st_store {
     st_file_id key;
     uint8_t uuid[16];
     st_schema *schema;
+    int forks;        /* that this process had come through when it opened the store */
     int writable;     /* file and log can be written */
     int write_wanted; /* some connection was not opened read-only: the last close may flush */
 
@@ -176,6 +177,7 @@ int st_store_make_log(
     st_store *s,
     st_error
         *err); /* a store opened without a log: makes one, or takes the one that has appeared */
+int st_inherited(const st_store *s); /* 1: opened by the process that this one was forked from */
 int st_store_sync_log(st_store *s, st_error *err);
 int st_store_sync_file(st_store *s, st_error *err);
 

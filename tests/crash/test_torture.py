@@ -32,7 +32,7 @@ def test_deaths_of_one_alone(report, tmp_path, mode):
 
 @pytest.mark.parametrize("mode", ["wal", "delete", "persist", "memory"])
 def test_deaths_beside_the_living(report, tmp_path, mode):
-    torture(report, tmp_path, "kill", "lives=100", f"only={mode}", "drop=1")
+    torture(report, tmp_path, "kill", "lives=100", f"only={mode}")
 
 
 def test_power_cuts(report, tmp_path):

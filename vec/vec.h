@@ -282,7 +282,8 @@ void vec_near_free(vec_near *s);
 /*
  * An index of lists finds near neighbours by looking at a part of the rows. It is built once over
  * the rows there are, as one immutable byte image that is searched in place; rows that come later
- * are noted with the list they belong to (a tail), and found like the others. Layout in vec_ivf.h.
+ * are noted with the list they belong to (a tail), and a search looks at all of them. Layout in
+ * vec_ivf.h.
  */
 enum { VEC_IVF = 1, VEC_IVFPQ = 2, VEC_RAIRS = 3 };
 

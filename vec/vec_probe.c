@@ -332,37 +332,21 @@ static int scan_cells(vec_probe *p, const vec_ivf_list *l)
     return rc;
 }
 
-/* First pair of a tail whose list is not below list. */
-static uint64_t tail_start(const vec_tail *t, uint32_t list)
-{
-    uint64_t lo = 0, hi = t->n;
-
-    while (lo < hi) {
-        uint64_t mid = lo + (hi - lo) / 2;
-
-        if (vec_get32(t->bytes + VEC_TAIL_HEADER + 4 * mid) < list)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static int scan_tail(vec_probe *p, const vec_tail *t, uint32_t list)
+/* All rows of a tail. They came after the lists were made and may be of a kind that no list stands
+** for: to look for them where the nearest centroid was would miss them. */
+static int scan_tail(vec_probe *p, const vec_tail *t)
 {
     uint32_t rows[GROUP_ROWS];
     size_t n = 0;
     int rc = VEC_OK;
 
-    for (uint64_t i = tail_start(t, list); i < t->n && rc == VEC_OK; i++) {
+    for (uint64_t i = 0; i < t->n && rc == VEC_OK; i++) {
         vec_pair pair = vec_tail_pair(t, i);
 
-        if (pair.list != list)
-            break;
         if (pair.row <= t->last && take(p, pair.row))
             rows[n++] = pair.row;
         if (n == GROUP_ROWS) {
-            rc = scan_rows(p, rows, n);
+            rc = stopped(p) ? VEC_ABORT : scan_rows(p, rows, n);
             n = 0;
         }
     }
@@ -392,10 +376,7 @@ static int scan_list(vec_probe *p, uint32_t list)
 
     for (uint32_t b = l->block; b < l->block + l->nblock && rc == VEC_OK; b++)
         rc = scan_block(p, b);
-    rc = rc ? rc : scan_cells(p, l);
-    for (size_t i = 0; i < p->a.ntail && rc == VEC_OK; i++)
-        rc = scan_tail(p, p->a.tails[i], list);
-    return rc;
+    return rc ? rc : scan_cells(p, l);
 }
 
 /* The exact search takes over; without one, what is in the heaps is all there is. */
@@ -645,6 +626,8 @@ static int begin(vec_probe *p)
         vec_pq_table(ix->book, ix->dim, p->q, p->factor, p->table, &p->offset, &p->step);
     vec_tune_reach(&ix->tune, p->a.recall, p->reach);
     rc = scan_exact(p);
+    for (size_t i = 0; i < p->a.ntail && rc == VEC_OK; i++)
+        rc = scan_tail(p, p->a.tails[i]);
     return rc ? rc : probe_more(p, (size_t)(p->a.probes < ix->nlist ? p->a.probes : ix->nlist));
 }
 

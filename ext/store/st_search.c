@@ -278,11 +278,11 @@ static int lists_pay(const st_lists *l, uint64_t want, uint64_t kept, double sha
 {
     uint64_t places;
     size_t probes = vec_probe_cost(l->ivf, want, share, recall, &places);
-    double tail = (double)l->tail_rows * (double)probes / (double)l->info.lists;
     if (probes >= l->info.lists / 3) {
         return 0; // vec_probe would leave it to the exact search after having looked at a third
     }
-    return 0.5 * (double)places + 0.6 * (double)l->info.lists + 5 * tail + 1500 < (double)kept;
+    return 0.5 * (double)places + 0.6 * (double)l->info.lists + 5 * (double)l->tail_rows + 1500 <
+           (double)kept;
 }
 
 /* Through the lists, if there are some and they pay; else *done is 0. */

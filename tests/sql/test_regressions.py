@@ -97,3 +97,33 @@ def test_an_inherited_connection_does_not_write(con):
     assert b"h5mem: memory: m.h5: it was opened before this process was forked" in os.read(read, 500)
     con.execute("INSERT INTO memory(content) VALUES ('parent again')")
     assert len(ids(con, "SELECT id FROM memory")) == 2
+
+
+def test_groups_of_ids_by_time(con):
+    con.execute("INSERT INTO memory(id, timestamp) VALUES (1, 30), (2, 10), (3, 30), (4, 10)")
+    sql = "SELECT timestamp, count(*) FROM memory WHERE id IN (1, 2, 3, 4) GROUP BY timestamp"
+    assert con.execute(sql).fetchall() == [(10.0, 2), (30.0, 2)]
+
+
+@pytest.mark.parametrize("index", ["ivf", "ivfpq", "rairs"])
+def test_a_new_topic_after_the_lists_were_made(con, index):
+    """Rows of a kind that no list stands for are found as soon as they are flushed."""
+    np = pytest.importorskip("numpy")
+    rng = np.random.default_rng(7)
+    centres = rng.normal(size=(60, 16)) * 2
+    rows = (centres[rng.integers(0, 60, 4000)] + 0.5 * rng.normal(size=(4000, 16))).astype("f4")
+    topic = (3 + 0.5 * rng.normal(size=(400, 16))).astype("f4")
+    con.execute(f"CREATE VIRTUAL TABLE lists USING h5mem('l.h5', dim=16, metric=l2, index={index})")
+    for some in (rows, topic):
+        con.execute("BEGIN")
+        con.executemany("INSERT INTO lists(embedding) VALUES (?)", ((v.tobytes(),) for v in some))
+        con.execute("COMMIT")
+        con.execute("SELECT h5mem_optimize('lists')" if some is rows else "SELECT h5mem_flush('lists')")
+    hits = 0
+    for _ in range(20):
+        query = (3 + 0.5 * rng.normal(size=16)).astype("f4")
+        sql = "SELECT id FROM lists WHERE embedding MATCH ? AND nprobe = 3 ORDER BY distance LIMIT 10"
+        exact = ids(con, sql.replace("nprobe = 3", "exact = 1"), query.tobytes())
+        assert min(exact) > 4000
+        hits += len(set(exact) & set(ids(con, sql, query.tobytes())))
+    assert hits >= 198

@@ -11,8 +11,8 @@
  * of this transaction (st_dropped). A ROLLBACK TO that undoes the DROP brings the row back; then
  * all is as if there had been none.
  *
- * COLUMNS  name, path: the tables that are dropped and whose transaction is open. DELETE needs a
- *          row to fail and finds none that it may delete.
+ * COLUMNS  name, path: the tables that are dropped and whose transaction is open. Nobody can change
+ *          a row; the DELETE of ours asks for none.
  *
  * SPDX-License-Identifier: MIT
  */

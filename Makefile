@@ -45,23 +45,25 @@ endif
 INC_hdf5core  := -Ihdf5core
 INC_vec       := -Ivec
 INC_store     := -Iext/store -Ihdf5core -Ivec
-INC_sql       := -Iext/sql $(INC_store)
+INC_mind      := -Iext/mind $(INC_store)
+INC_sql       := -Iext/sql $(INC_mind)
 INC_tests     := -Itests/harness $(INC_sql)
 
 objects   = $(patsubst %.c,$(B)/%.o,$(wildcard $(1)/*.c))
 OBJ_h5   := $(call objects,hdf5core)
 OBJ_vec  := $(call objects,vec)
 OBJ_st   := $(call objects,ext/store)
+OBJ_mind := $(call objects,ext/mind)
 OBJ_sql  := $(call objects,ext/sql)
 OBJ_core := $(patsubst $(B)/%,$(B)/core/%,$(OBJ_sql))
 OBJ_har  := $(call objects,tests/harness)
 HARNESS  := $(B)/libharness.a
-ARCHIVES := $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
+ARCHIVES := $(B)/libmind.a $(B)/libstore.a $(B)/libh5core.a $(B)/libvec.a
 UNITS    := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/t_*.c))
 TOOLS    := $(patsubst %.c,$(B)/%,$(wildcard tests/*/*_tool.c tests/fuzz/fuzz_*.c))
 TORTURE  := $(B)/tests/crash/torture_tool
 TSAN     := $(patsubst %.c,%,$(shell grep -ls 'pthread_create' tests/unit/t_*.c))
-OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(TOOLS:=.o) \
+OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_mind) $(OBJ_sql) $(OBJ_core) $(OBJ_har) $(UNITS:=.o) $(TOOLS:=.o) \
 	    $(call objects,bench) $(call objects,bench/commit) $(call objects,bench/peers) \
 	    $(call objects,tests/crash/torture)
 
@@ -92,18 +94,13 @@ $(B)/flags: FORCE | need
 compile = @mkdir -p $(@D); echo "CC $<"; \
 	$(CC) $(BASE) $(CPPFLAGS) $(CFLAGS) $(1) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@.$$$$ && mv $@.$$$$ $@
 
-$(B)/hdf5core/%.o: hdf5core/%.c $(B)/flags
-	$(call compile,$(INC_hdf5core))
-$(B)/vec/%.o: vec/%.c $(B)/flags
-	$(call compile,$(INC_vec))
-$(B)/ext/store/%.o: ext/store/%.c $(B)/flags
-	$(call compile,$(INC_store))
-$(B)/ext/sql/%.o: ext/sql/%.c $(B)/flags
-	$(call compile,$(INC_sql))
+define layer
+$(B)/$(1)/%.o: $(1)/%.c $(B)/flags
+	$$(call compile,$$(INC_$(notdir $(1))))
+endef
+$(foreach l,hdf5core vec ext/store ext/mind ext/sql tests,$(eval $(call layer,$(l))))
 $(B)/core/ext/sql/%.o: ext/sql/%.c $(B)/flags
 	$(call compile,$(INC_sql) -DSQLITE_CORE)
-$(B)/tests/%.o: tests/%.c $(B)/flags
-	$(call compile,$(INC_tests))
 $(B)/bench/%.o: bench/%.c $(B)/flags
 	$(call compile,-Ibench)
 $(B)/bench/peers/%.o: bench/peers/%.c $(B)/flags
@@ -111,6 +108,7 @@ $(B)/bench/peers/%.o: bench/peers/%.c $(B)/flags
 
 $(B)/libh5core.a: $(OBJ_h5)
 $(B)/libvec.a: $(OBJ_vec)
+$(B)/libmind.a: $(OBJ_mind)
 $(B)/libstore.a: $(OBJ_st)
 $(HARNESS): $(OBJ_har)
 $(ARCHIVES) $(HARNESS): $(B)/flags

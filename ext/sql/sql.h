@@ -483,12 +483,18 @@ int sql_aux_register(sql_db *d);
 int sql_row_value(sql_table *t, int col, sqlite3_value *v, st_value *out);
 int sql_update(sqlite3_vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *rowid);
 
-/* The command column's internal form: a pointer to one of these, by sqlite3_bind_pointer. Cannot
- * be written in SQL text. */
-#define SQL_CONFIG_TYPE "h5mem-config"
-typedef struct sql_config {
-    const char *name, *value;
-} sql_config;
+/* Runs fn(ctx, t) inside the table's xUpdate, nested on the caller's connection: what
+ * it changes through t->store->conn, after sql_txn_write(t), joins the caller's transaction, and an
+ * error undoes all of it. fn leaves its error by sql_fail or sql_fail_st, and it comes back as that
+ * of the connection. Reaches fn as a pointer bound to the command column, which no SQL text can
+ * write. */
+typedef int (*sql_inside_fn)(void *ctx, sql_table *t);
+int sql_inside(sql_table *t, sql_inside_fn fn, void *ctx);
+#define SQL_INSIDE_TYPE "h5mem-inside"
+typedef struct sql_call {
+    sql_inside_fn fn;
+    void *ctx;
+} sql_call;
 
 /* Folds the log into the file. inside: within xUpdate, where the host's write lock is held. */
 typedef int (*sql_maintain_fn)(st_conn *c, int timeout_ms, uint64_t *n, st_error *err);

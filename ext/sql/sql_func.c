@@ -100,20 +100,34 @@ static void backup_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 
 /* --------------------------------------------------------------------------------------- config */
 
-// Through the table's command column, so that the option changes inside the caller's transaction.
-static int set_option(sql_table *t, const char *name, const char *value)
+int sql_inside(sql_table *t, sql_inside_fn fn, void *ctx)
 {
     sqlite3 *db = t->db->db;
     sqlite3_stmt *stmt;
-    sql_config config = {name, value};
+    sql_call call = {fn, ctx};
     char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(\"%w\") VALUES(?1)", t->schema, t->name,
                                 t->name);
     int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
     if (rc == SQLITE_OK) {
-        sqlite3_bind_pointer(stmt, 1, &config, SQL_CONFIG_TYPE, NULL);
+        sqlite3_bind_pointer(stmt, 1, &call, SQL_INSIDE_TYPE, NULL);
         sqlite3_step(stmt);
         rc = sqlite3_finalize(stmt);
+    }
+    return rc;
+}
+
+typedef struct setting {
+    const char *name, *value;
+} setting;
+
+static int set_option(void *ctx, sql_table *t)
+{
+    const setting *s = ctx;
+    st_error err = {0};
+    int rc = sql_txn_write(t);
+    if (rc == SQLITE_OK && st_set_option(t->store->conn, s->name, s->value, &err) != ST_OK) {
+        rc = sql_fail_st(t, &err);
     }
     return rc;
 }
@@ -195,7 +209,7 @@ static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
             resolve(ctx, t, value);
             return;
         }
-        int rc = set_option(t, name, value);
+        int rc = sql_inside(t, set_option, &(setting){name, value});
         if (rc != SQLITE_OK) {
             sql_fail_fn_db(ctx, t->db->db, rc);
             return;

@@ -81,7 +81,7 @@ static int is_command(const work *w)
 {
     sqlite3_value *v = w->column[w->n + SQL_HID_TABLE];
     return sqlite3_value_type(v) != SQLITE_NULL ||
-           sqlite3_value_pointer(v, SQL_CONFIG_TYPE) != NULL;
+           sqlite3_value_pointer(v, SQL_INSIDE_TYPE) != NULL;
 }
 
 // Nothing can be stored in a hidden column. UPDATE ... FROM marks no column and hands back what the
@@ -316,21 +316,11 @@ static int remove_row(work *w, sqlite3_value *rowid)
 
 /* ------------------------------------------------------------------------------------- commands */
 
-static int set_option(sql_table *t, const sql_config *c)
-{
-    st_error err = {0};
-    int rc = sql_txn_write(t);
-    if (rc == SQLITE_OK && st_set_option(t->store->conn, c->name, c->value, &err) != ST_OK) {
-        rc = sql_fail_st(t, &err);
-    }
-    return rc;
-}
-
 static int command(work *w)
 {
     sql_table *t = w->t;
     sqlite3_value *v = w->column[w->n + SQL_HID_TABLE];
-    const sql_config *config = sqlite3_value_pointer(v, SQL_CONFIG_TYPE);
+    const sql_call *call = sqlite3_value_pointer(v, SQL_INSIDE_TYPE);
     char show[SQL_SHOW];
     uint64_t n;
     for (int i = 0; i < w->n + SQL_HID_N; i++) {
@@ -339,8 +329,8 @@ static int command(work *w)
                             "a command stands alone, without values for other columns");
         }
     }
-    if (config) {
-        return set_option(t, config);
+    if (call) {
+        return call->fn(call->ctx, t);
     }
     const char *verb = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
                                                             : "";

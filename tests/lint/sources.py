@@ -13,7 +13,8 @@ LAYERS = {
     "hdf5core": ("h5core.h", ()),
     "vec": ("vec.h", ()),
     "ext/store": ("store.h", ("hdf5core", "vec")),
-    "ext/sql": (None, ("ext/store", "hdf5core", "vec")),
+    "ext/mind": ("mind.h", ("ext/store", "vec")),
+    "ext/sql": (None, ("ext/mind", "ext/store", "hdf5core", "vec")),
 }
 MAY_INCLUDE_SQLITE = ("ext/sql",)
 

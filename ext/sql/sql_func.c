@@ -252,6 +252,8 @@ static const function_row functions[] = {
     {"h5mem_config", 2, READS, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
+    {"h5mem_forget", 3, DIRECT, sql_forget_fn},
+    {"h5mem_destroy", 1, DIRECT, sql_destroy_fn},
     {"hdf5_read", 2, DIRECT, sql_h5_read_fn},
     {"hdf5_read", 3, DIRECT, sql_h5_read_fn},
     {"hdf5_read", 4, DIRECT, sql_h5_read_fn},

@@ -57,6 +57,14 @@ void st_lock_h5(int fd)
     }
 }
 
+int st_lock_h5_alone(int fd)
+{
+    int rc;
+    while ((rc = flock(fd, LOCK_EX | LOCK_NB)) != 0 && errno == EINTR) {
+    }
+    return rc == 0;
+}
+
 static void id_from(const struct stat *s, st_file_id *out)
 {
     out->dev = (uint64_t)s->st_dev;

@@ -25,6 +25,8 @@ int st_lock(int fd, int which, int mode, st_error *err);
 int st_lock_held(int fd, int which);
 /* A shared flock on the .h5: h5py may read it and may not open it r+. Best effort. */
 void st_lock_h5(int fd);
+/* Makes it an exclusive one. 0: somebody else holds one. */
+int st_lock_h5_alone(int fd);
 
 typedef struct st_file_id {
     uint64_t dev, ino, size;

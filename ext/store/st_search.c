@@ -640,7 +640,7 @@ static int filter(st_cursor *c, const st_query *q, st_error *err)
 {
     const st_frozen *f = c->v->f;
     ST_TRY(copy_bits(f->live, f->nrow, &c->bits, err));
-    if (q->vector || q->has_text || q->has_as_of) {
+    if (!q->every && (q->vector || q->has_text || q->has_as_of)) {
         ST_TRY(st_filter_valid(c->v, q->has_as_of, q->as_of, c->bits, err));
     }
     if (c->blend.set.context > 0) {

@@ -5,6 +5,8 @@
  * otherwise not keep its own connections apart. The registry is keyed by device and inode of the
  * log (of the .h5 where there is none).
  *
+ * REMOVING  st_destroy holds the log's locks while the names go. Whoever opened a file before that
+ *           gets its lock after it, sees that the file has no name any more, and starts over.
  * MAKING    log first, under its writer lock: two processes that make the same store at once meet
  *           there. Then the .h5 under another name, synced, renamed, the folder synced, then the
  *           log's header. What fails on the way takes away what it made.
@@ -17,7 +19,7 @@
 
 #include "vec.h"
 
-enum { CREATE_WAIT_MS = 10000 }; /* for another process that makes the same store */
+enum { OPEN_WAIT_MS = 10000 }; /* for another process that makes, folds or removes the store */
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static st_store *registry;
@@ -151,11 +153,33 @@ static st_store *store_alloc(const char *path)
 
 /* --------------------------------------------------------------------------------- opening, log */
 
+static int lock_waiting(int fd, int which, int mode, int ms, st_error *err)
+{
+    int64_t until = st_now_ms() + ms;
+    int got;
+    while ((got = st_lock(fd, which, mode, err)) == 0 && st_now_ms() < until) {
+        st_sleep_ms(2);
+    }
+    return got;
+}
+
+/* What was opened has no name any more: st_destroy came between. */
+static int was_removed(st_store *s, int fd, st_error *err)
+{
+    st_file_id id;
+    s->gone = st_id_of_fd(fd, &id) == ST_OK && id.links == 0;
+    return s->gone ? st_fail(err, ST_NOTFOUND, "the store was removed while it was opened") : ST_OK;
+}
+
+/* From here on the store is in use. Who keeps users out folds the log (last_flush) or removes the
+** store. */
 static int attach_log(st_store *s, st_error *err)
 {
-    if (st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_SHARED, err) < 0) {
-        return err->code;
+    int got = lock_waiting(s->log_fd, ST_LOCK_USERS, ST_LOCK_SHARED, OPEN_WAIT_MS, err);
+    if (got <= 0) {
+        return got ? err->code : st_fail(err, ST_BUSY, "another process keeps users out");
     }
+    ST_TRY(was_removed(s, s->log_fd, err));
     return st_map_page(s->log_fd, ST_LOG_PAGE, s->page_writable, &s->page, err);
 }
 
@@ -171,16 +195,6 @@ static int open_log_file(st_store *s, int flags, st_error *err)
         *err = first;
     }
     return rc;
-}
-
-static int lock_waiting(int fd, int which, int ms, st_error *err)
-{
-    int64_t until = st_now_ms() + ms;
-    int got;
-    while ((got = st_lock(fd, which, ST_LOCK_EXCLUSIVE, err)) == 0 && st_now_ms() < until) {
-        st_sleep_ms(2);
-    }
-    return got;
 }
 
 static int write_log_header(st_store *s, uint64_t generation, uint64_t last_seq, const uint8_t *sb,
@@ -231,7 +245,7 @@ int st_store_make_log(st_store *s, st_error *err)
     if (rc) {
         return rc;
     }
-    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, CREATE_WAIT_MS, err);
+    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, OPEN_WAIT_MS, err);
     rc = got > 0   ? log_size(s, &size, err)
          : got < 0 ? err->code
                    : st_fail(err, ST_BUSY, "another process is making the log");
@@ -373,6 +387,8 @@ static int open_existing(st_store *s, st_error *err)
             s->log = NULL;
             s->log_fd = -1;
         }
+    } else {
+        ST_TRY(was_removed(s, s->h5_fd, err));
     }
     ST_TRY(schema_superblock(s, sb, err));
     ST_TRY(st_image_schema(s->file->io, sb, s->uuid, &s->schema, err));
@@ -448,20 +464,23 @@ static int make_store(st_store *s, const st_create *create, st_error *err)
     ST_TRY(st_create_schema(create, &probe, &o, err));
     st_schema_free(probe);
     ST_TRY(open_log_file(s, H5_IO_WRITE | H5_IO_CREATE, err));
-    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, CREATE_WAIT_MS, err);
+    got = lock_waiting(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, OPEN_WAIT_MS, err);
     if (got <= 0) {
         return got < 0 ? err->code : st_fail(err, ST_BUSY, "another process is making this store");
     }
     there = st_id_of_path(s->path, &id) == 1;
-    rc = there ? ST_OK : fill_new(s, create, err);
-    if (rc) {
-        st_unlink(s->path); // there was none: it is ours, renamed before the failure
-    }
-    if (rc && !had_log) {
-        st_unlink(s->log_path);
+    rc = was_removed(s, s->log_fd, err);
+    if (!rc && !there) {
+        rc = fill_new(s, create, err);
+        if (rc) {
+            st_unlink(s->path); // there was none: it is ours, renamed before the failure
+        }
+        if (rc && !had_log) {
+            st_unlink(s->log_path);
+        }
     }
     st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
-    if (there) {
+    if (there && !rc) {
         // Somebody made it while we waited.
         s->log->close(s->log);
         s->log = NULL;
@@ -494,32 +513,40 @@ static void set_key(st_store *s)
     st_id_of_fd(s->key_log ? s->log_fd : s->h5_fd, &s->key);
 }
 
+static int open_or_make(st_store *s, int flags, const st_create *create, st_error *err)
+{
+    st_file_id id;
+    int may_make = (flags & (ST_OPEN_CREATE | ST_OPEN_READONLY)) == ST_OPEN_CREATE;
+    if (st_id_of_path(s->path, &id) == 1) {
+        ST_TRY(open_existing(s, err));
+        return !s->log && s->writable && may_make ? st_store_make_log(s, err) : ST_OK;
+    }
+    return may_make ? make_store(s, create, err)
+                    : st_fail(err, ST_NOTFOUND, "there is no such file");
+}
+
 static int open_store(const char *path, int flags, const st_create *create, st_store **out,
                       st_error *err)
 {
-    st_store *s = store_alloc(path);
-    st_file_id id;
-    int rc, may_make = (flags & (ST_OPEN_CREATE | ST_OPEN_READONLY)) == ST_OPEN_CREATE;
-    if (!s) {
-        return st_nomem(err);
-    }
-    *out = find_open(s->path, s->log_path);
-    if (*out) {
-        store_free(s);
-        return ST_OK;
-    }
-    if (st_id_of_path(path, &id) == 1) {
-        rc = open_existing(s, err);
-        if (!rc && !s->log && s->writable && may_make) {
-            rc = st_store_make_log(s, err);
+    st_store *s;
+    int rc, again;
+    do {
+        s = store_alloc(path);
+        if (!s) {
+            return st_nomem(err);
         }
-    } else if (may_make) {
-        rc = make_store(s, create, err);
-    } else {
-        rc = st_fail(err, ST_NOTFOUND, "there is no such file");
-    }
+        *out = find_open(s->path, s->log_path);
+        if (*out) {
+            store_free(s);
+            return ST_OK;
+        }
+        rc = open_or_make(s, flags, create, err);
+        again = rc && s->gone; // the path now is another file's, or nobody's
+        if (rc) {
+            store_free(s);
+        }
+    } while (again);
     if (rc) {
-        store_free(s);
         return rc;
     }
     set_key(s);
@@ -686,4 +713,101 @@ int st_conn_columns(const st_conn *c)
 int st_column_heavy(const st_conn *c, int col)
 {
     return c->store->schema->small_of[col] < 0;
+}
+
+/* ----------------------------------------------------------------------------------- destroying */
+
+/* Everybody else is kept out from here until the store is freed: users by the log's locks, readers
+** without a log and other programs by the lock on the .h5. */
+static int keep_out(st_store *s, st_error *err)
+{
+    int got;
+    if (!s->writable) {
+        return st_fail(err, ST_READONLY, "the file or its folder is read-only");
+    }
+    if (!s->log) {
+        ST_TRY(st_store_make_log(s, err));
+    }
+    got = st_lock(s->log_fd, ST_LOCK_USERS, ST_LOCK_EXCLUSIVE, err);
+    got = got == 1 ? st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, err) : got;
+    if (got <= 0) {
+        return got ? err->code : st_fail(err, ST_BUSY, "another process has it open");
+    }
+    if (s->h5_fd >= 0 && !st_lock_h5_alone(s->h5_fd)) {
+        return st_fail(err, ST_BUSY, "another program has it open");
+    }
+    return ST_OK;
+}
+
+/* The .h5 is gone and the log is there: a destroy that died, whose work is done here. */
+static int take_lone_log(st_store *s, st_error *err)
+{
+    st_file_id id;
+    st_log_header h;
+    uint64_t size = 0;
+    if (st_id_of_path(s->log_path, &id) != 1) {
+        return st_fail(err, ST_NOTFOUND, "there is no such file");
+    }
+    ST_TRY(open_log_file(s, H5_IO_WRITE, err));
+    s->writable = s->page_writable;
+    ST_TRY(log_size(s, &size, err));
+    if (size < ST_LOG_PAGE) {
+        return st_fail(err, ST_NOT_A_STORE, "there is no such file, and no log of it");
+    }
+    ST_TRY(attach_log(s, err));
+    return st_log_load(s->page, &h, err);
+}
+
+/* The .h5 first: without it nobody takes the log for a store, and a second call takes the log. */
+static int remove_files(st_store *s, st_error *err)
+{
+    static const char *const suffixes[] = {"", "-new", "-wal"};
+    st_file_id id;
+    for (int i = 0; i < 3; i++) {
+        char *path = st_store_suffix(s->path, suffixes[i]);
+        if (!path) {
+            return st_nomem(err);
+        }
+        st_unlink(path);
+        int there = st_id_of_path(path, &id);
+        h5_free(path);
+        if (there) {
+            return st_fail(err, ST_IO, "the file%s cannot be removed from its folder", suffixes[i]);
+        }
+    }
+    return st_sync_dir(s->path, err);
+}
+
+static int destroy(const char *real, st_error *err)
+{
+    st_file_id id;
+    st_store *s = store_alloc(real);
+    int rc;
+    if (!s) {
+        return st_nomem(err);
+    }
+    if (find_open(s->path, s->log_path)) {
+        rc = st_fail(err, ST_BUSY, "this process has it open");
+    } else {
+        rc = st_id_of_path(s->path, &id) == 1 ? open_existing(s, err) : take_lone_log(s, err);
+        rc = rc ? rc : keep_out(s, err);
+        rc = rc ? rc : remove_files(s, err);
+    }
+    store_free(s);
+    return rc;
+}
+
+int st_destroy(const char *path, st_error *err)
+{
+    st_error local = {0, ""};
+    char *real = NULL;
+    int rc;
+    err = err ? err : &local;
+    vec_init();
+    ST_TRY(st_real_path(path, &real, err));
+    pthread_mutex_lock(&registry_lock);
+    rc = destroy(real, err);
+    pthread_mutex_unlock(&registry_lock);
+    h5_free(real);
+    return rc;
 }

@@ -51,6 +51,7 @@ typedef struct st_store {
     int seen_firm;
     int64_t looked_log;
     int foreign;  /* the file's superblock is none the log knows: somebody else changed the file */
+    int gone;     /* while it was opened somebody removed it */
     int checked;  /* a writer has looked behind the committed length since the store was opened */
     int tail_cut; /* and has cut off what was there */
 

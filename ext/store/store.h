@@ -177,6 +177,12 @@ int st_open(const char *path, int flags, const st_create *create, const st_host 
 ** processes flushes, if nothing stands in the way. */
 void st_close(st_conn *c);
 
+/* Removes the store at path, its log and what a compact that died left beside them. ST_BUSY while
+** anybody, this process or another program too, has it open; ST_NOTFOUND; ST_NOT_A_STORE for any
+** other file, untouched. After a death in the middle either the store is whole, or a second call
+** finishes it. */
+int st_destroy(const char *path, st_error *err);
+
 typedef struct st_info {
     const char *path;
     uint8_t uuid[16];
@@ -340,6 +346,7 @@ typedef struct st_query {
     /* 1: rows valid at as_of; 0: searches skip rows whose valid_to is set, scans see all */
     int has_as_of;
     double as_of;
+    int every;                                /* 1: searches skip nothing of that, either */
     double vector_weight, text_weight, rrf_k; /* fusion; from the query or the options */
     int fusion;                               /* ST_FUSE_ */
     int by; /* ST_BY_: what BEST and WORST mean; k rows are the best by it, too */

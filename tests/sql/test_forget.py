@@ -235,23 +235,22 @@ if not rounds:
     con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('{path}', {options})")
     print(con.execute("SELECT count(*) FROM m").fetchone()[0], flush=True)
     sys.stdin.readline()
-made = busy = 0
-for i in range(rounds):
-    if options == "destroy":
-        try:
-            made += con.execute(f"SELECT h5mem_destroy('{path}')").fetchone()[0]
-        except sqlite3.Error as e:
-            busy += "open" in str(e) or "no such file" in str(e) or sys.exit(str(e))
-    else:
-        con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('{path}', {options})")
-        before = con.execute("SELECT count(*) FROM m").fetchone()[0]
-        con.execute("INSERT INTO m(content) VALUES('x')")
-        after = con.execute("SELECT count(*) FROM m").fetchone()[0]
-        assert after >= before + 1, (before, after)
-        assert os.path.exists(path) and os.path.exists(path + "-wal")
-        con.execute("DROP TABLE m")
-        made += 1
-print(made, busy)
+made = 0
+while options == "destroy" and not os.path.exists("stop"):
+    try:
+        made += con.execute(f"SELECT h5mem_destroy('{path}')").fetchone()[0]
+    except sqlite3.Error as e:
+        "open" in str(e) or "no such file" in str(e) or sys.exit(str(e))
+for i in range(rounds if options != "destroy" else 0):
+    con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('{path}', {options})")
+    before = con.execute("SELECT count(*) FROM m").fetchone()[0]
+    con.execute("INSERT INTO m(content) VALUES('x')")
+    after = con.execute("SELECT count(*) FROM m").fetchone()[0]
+    assert after >= before + 1, (before, after)
+    assert os.path.exists(path) and os.path.exists(path + "-wal")
+    con.execute("DROP TABLE m")
+    made += 1
+print(made)
 """
 
 
@@ -261,11 +260,15 @@ def environment():
 
 
 def test_destroy_races_with_makers(in_tmp, so, report):
-    jobs = [subprocess.Popen([sys.executable, "-c", OPENER, "m.h5", what, str(n)], stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, env=environment(), text=True)
-            for what, n in (("dim=4", 150), ("dim=4", 150), ("destroy", 1500), ("destroy", 1500))]
-    done = [j.communicate(timeout=300) for j in jobs]
-    assert all(j.returncode == 0 for j in jobs), done
-    destroyed = sum(int(out.split()[0]) for out, _ in done[2:])
-    report(f"{destroyed} stores destroyed beside two processes that made 300")
+    def start(what):
+        return subprocess.Popen([sys.executable, "-c", OPENER, "m.h5", what, "100"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=environment(), text=True)
+    destroyers = [start("destroy") for _ in range(2)]
+    makers = [start("dim=4") for _ in range(2)]
+    done = [j.communicate(timeout=300) for j in makers]
+    (in_tmp / "stop").touch()
+    done += [j.communicate(timeout=300) for j in destroyers]
+    assert all(j.returncode == 0 for j in makers + destroyers), done
+    destroyed = sum(int(out) for out, _ in done[2:])
+    report(f"{destroyed} stores destroyed beside two processes that opened 200")
     assert destroyed > 0

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "sql_cjk.h"
+#include "sql_memo.h"
 #include "vec.h"
 
 struct sql_tokenizer {
@@ -24,7 +25,8 @@ struct sql_tokenizer {
     char fingerprint[17];
     fts5_tokenizer calls;
     Fts5Tokenizer *made;
-    int pairs; /* it knows no words of scripts without spaces: see sql_cjk.c */
+    int pairs;      /* it knows no words of scripts without spaces: see sql_cjk.c */
+    sql_memo *memo; /* of FTS5's own in the default specification, NULL of others */
 };
 
 static int fail(char **err, const char *fmt, ...) SQL_PRINTF(2, 3);
@@ -78,19 +80,28 @@ static int on_token(void *ctx, int flags, const char *token, int n, int start, i
                : SQLITE_OK;
 }
 
+int sql_tokens_room(sql_tokens *t, size_t more)
+{
+    if (more > t->room - t->n) {
+        size_t room = t->room * 2 + more + 512;
+        uint8_t *bytes = sqlite3_realloc64(t->bytes, room);
+        if (!bytes) {
+            return SQLITE_NOMEM;
+        }
+        t->bytes = bytes;
+        t->room = room;
+    }
+    return SQLITE_OK;
+}
+
 static int into_stream(void *ctx, const char *token, size_t len, int colocated, int start, int end)
 {
     sql_tokens *t = ctx;
     (void)start;
     (void)end;
-    if (t->n + len + 16 > t->room) {
-        size_t room = t->room * 2 + len + 512;
-        uint8_t *more = sqlite3_realloc64(t->bytes, room);
-        if (!more) {
-            return SQLITE_NOMEM;
-        }
-        t->bytes = more;
-        t->room = room;
+    int rc = sql_tokens_room(t, t->breaks + len + 16);
+    if (rc != SQLITE_OK) {
+        return rc;
     }
     for (; t->breaks > 0; t->breaks--) {
         t->n += vec_token_put(t->bytes + t->n, "", 0, 1);
@@ -116,6 +127,11 @@ int sql_tokenize_each(sql_tokenizer *tok, int what, const char *text, size_t n, 
     return tok->calls.xTokenize(tok->made, &e, flags[what], text, (int)n, on_token);
 }
 
+static int row_text(void *tok, const char *s, size_t n, sql_tokens *out)
+{
+    return sql_tokenize_each(tok, SQL_TOKENS_ROW, s, n, into_stream, out);
+}
+
 int sql_tokenize_row(sql_tokenizer *tok, const st_value text[VEC_FIELDS], sql_tokens *out)
 {
     int rc = SQLITE_OK;
@@ -123,8 +139,9 @@ int sql_tokenize_row(sql_tokenizer *tok, const st_value text[VEC_FIELDS], sql_to
     for (int f = 0; f < VEC_FIELDS && rc == SQLITE_OK; f++) {
         out->count = 0;
         if (text[f].type == ST_TEXT) {
-            rc = sql_tokenize_each(tok, SQL_TOKENS_ROW, text[f].n ? text[f].p : "", text[f].n,
-                                   into_stream, out);
+            const char *s = text[f].n ? text[f].p : "";
+            rc = tok->memo ? sql_memo_text(tok->memo, s, text[f].n, row_text, tok, out)
+                           : row_text(tok, s, text[f].n, out);
         }
         out->breaks++; // written when a token follows
     }
@@ -246,8 +263,21 @@ static int make(sql_db *d, sql_tokenizer *tok, char **err)
     return rc;
 }
 
+/* Words of FTS5's own tokenizer of the default specification stand each for itself; a fingerprint
+ * tells it from another one of that name. */
+static int remember_words(sql_tokenizer *tok)
+{
+    if (strcmp(tok->spec, ST_DEFAULT_TOKENIZER) == 0 &&
+        strcmp(tok->fingerprint, SQL_MEMO_FINGERPRINT) == 0) {
+        tok->memo = sql_memo_new();
+        return tok->memo ? SQLITE_OK : SQLITE_NOMEM;
+    }
+    return SQLITE_OK;
+}
+
 static void drop(sql_tokenizer *tok)
 {
+    sql_memo_free(tok->memo);
     if (tok->made) {
         tok->calls.xDelete(tok->made);
     }
@@ -276,6 +306,9 @@ int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **e
     int rc = tok->spec ? make(d, tok, err) : SQLITE_NOMEM;
     if (rc == SQLITE_OK) {
         rc = make_fingerprint(tok);
+    }
+    if (rc == SQLITE_OK) {
+        rc = remember_words(tok);
     }
     if (rc != SQLITE_OK) {
         drop(tok);

@@ -380,14 +380,45 @@ static vec_hit make_hit(const vec_near *s, double key, uint64_t row)
     return (vec_hit){key, s->a.id(s->a.ctx, row), row};
 }
 
+/* The least of n floats, none of them NaN. Four at a time: one chain would wait for itself. */
+static float least(const float *x, unsigned n)
+{
+    float m[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    unsigned i = 0;
+
+    for (; n - i >= 4; i += 4)
+        for (unsigned k = 0; k < 4; k++)
+            m[k] = x[i + k] < m[k] ? x[i + k] : m[k];
+    for (; i < n; i++)
+        m[0] = x[i] < m[0] ? x[i] : m[0];
+    m[0] = m[1] < m[0] ? m[1] : m[0];
+    m[2] = m[3] < m[2] ? m[3] : m[2];
+    return m[2] < m[0] ? m[2] : m[0];
+}
+
 static float least_of(const vec_near *s, const group *g)
 {
-    const float *low = s->low + g->slot;
-    float least = INFINITY;
+    return least(s->low + g->slot, g->n);
+}
 
-    for (unsigned i = 0; i < g->n; i++)
-        least = low[i] < least ? low[i] : least;
-    return least;
+/* Which of the n <= 64 floats are at most `up`, bit by bit. Without a branch that nobody can
+ * predict, and the bits of eight at a time. */
+static uint64_t at_most(const float *x, unsigned n, float up)
+{
+    uint64_t mask = 0;
+    unsigned i = 0;
+
+    for (; n - i >= 8; i += 8) {
+        unsigned a = (unsigned)(x[i] <= up) | (unsigned)(x[i + 1] <= up) << 1,
+                 b = (unsigned)(x[i + 2] <= up) | (unsigned)(x[i + 3] <= up) << 1,
+                 c = (unsigned)(x[i + 4] <= up) | (unsigned)(x[i + 5] <= up) << 1,
+                 d = (unsigned)(x[i + 6] <= up) | (unsigned)(x[i + 7] <= up) << 1;
+
+        mask |= (uint64_t)(a | b << 2 | c << 4 | d << 6) << i;
+    }
+    for (; i < n; i++)
+        mask |= (uint64_t)(x[i] <= up) << i;
+    return mask;
 }
 
 /* Bounds the rows of g whose bound is at most `up` by both halves of their records. */
@@ -395,15 +426,14 @@ static void refine(vec_near *s, group *g, float up)
 {
     float *low = s->low + g->slot, fine[GROUP_ROWS];
     const uint8_t *half[2][GROUP_ROWS];
-    unsigned at[GROUP_ROWS + 1], m = 0;
+    unsigned at[GROUP_ROWS], m = 0;
 
-    for (unsigned i = 0; i < g->n; i++) { // without a branch that nobody can predict
-        at[m] = i;
-        m += low[i] <= up && low[i] < INFINITY;
+    for (uint64_t w = at_most(low, g->n, up < FLT_MAX ? up : FLT_MAX); w; w &= w - 1) {
+        at[m] = vec_bits_lowest(w);
+        half[0][m] = g->half[0] + at[m] * s->stride;
+        half[1][m] = g->half[1] + at[m] * s->stride;
+        m++;
     }
-    for (unsigned i = 0; i < m; i++)
-        for (int k = 0; k < 2; k++)
-            half[k][i] = g->half[k] + at[i] * s->stride;
     if (m)
         vec_halves_fine(&s->q, half[0], half[1], m, fine);
     for (unsigned i = 0; i < m; i++)
@@ -445,7 +475,7 @@ static int look_at_least(vec_near *s)
 {
     group *g = &s->groups[0];
     const float *low = s->low + g->slot;
-    unsigned at = 0;
+    unsigned at;
     double key;
     uint64_t row;
     int rc;
@@ -455,8 +485,7 @@ static int look_at_least(vec_near *s)
         settle_top(s);
         return stopped(s, 1, STOP_FETCHES) ? VEC_ABORT : VEC_OK;
     }
-    while (low[at] != g->least)
-        at++;
+    at = vec_bits_lowest(at_most(low, g->n, g->least));
     if (s->looked >= s->dull && g->half[0] && !(g->sharp >> at & 1))
         return sharpen(s, g, at);
     row = g->row + at;
@@ -528,7 +557,8 @@ static int look_at_likely(vec_near *s, vec_topk *likely, double *up)
 
         if (!(x->least < most))
             continue;
-        for (unsigned i = 0; i < x->n; i++) {
+        for (uint64_t w = at_most(low, x->n, most < FLT_MAX ? most : FLT_MAX); w; w &= w - 1) {
+            unsigned i = vec_bits_lowest(w);
             vec_hit hit = {(double)low[i], (int64_t)g, i};
             int rc;
 

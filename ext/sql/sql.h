@@ -242,6 +242,7 @@ enum {
     SQL_HID_RECENCY,
     SQL_HID_IMPORTANCE_WEIGHT,
     SQL_HID_ACTIVATION_WEIGHT,
+    SQL_HID_GRAPH_WEIGHT,
     SQL_HID_MIN_SCORE,
     SQL_HID_DEDUP,
     SQL_HID_MMR,
@@ -418,11 +419,11 @@ typedef struct sql_ask sql_ask;
 int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, int expand,
                    sql_ask *out);
 void sql_ask_free(sql_ask *a);
-/* The value of `syntax`: *fts5 = 0 plain, 1 fts5. */
-int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5);
+/* The value of `syntax`: ST_SYNTAX_. */
+int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *syntax);
 /* sql_settings.c: takes the value of one of the settings into q. */
 int sql_setting_bind(sql_table *t, int hid, sqlite3_value *v, st_query *q);
-/* The value of a setting that the query does not give: the store's option. */
+/* The value of a setting that the query does not give: the store's option, nothing for none. */
 void sql_setting_result(sqlite3_context *ctx, sql_table *t, int hid);
 double sql_now(void); /* Unix seconds */
 /* sql_dates.c: the dates that a question names ("in May 2023", "on a Monday"). */
@@ -473,7 +474,7 @@ void sql_explain_row(sqlite3_context *ctx, const sql_current *row);
  * stands for the row all the same. */
 void sql_aux_result(sqlite3_context *ctx, sql_db *d, uintptr_t serial, sqlite3_value *query);
 int sql_aux_is_row(sqlite3_value *v);         /* such a value, without a text */
-sql_function *sql_aux_find(const char *name); /* NULL: none of these; user data is the sql_db */
+sql_function *sql_aux_find(const char *name); /* NULL: none of these; user data is the table */
 int sql_aux_register(sql_db *d);
 
 /* ------------------------------------------------------------- sql_row.c, sql_update.c: writing */

@@ -21,7 +21,9 @@
  * table's own. The settings of later versions are among them, so that a store made now can be
  * queried by all of them. */
 static const char *const reserved[] = {
-    "rowid", "oid", "_rowid_", "graph_weight", "syntax",
+    "rowid",
+    "oid",
+    "_rowid_",
 };
 
 static int is_space(char c)

@@ -107,13 +107,13 @@ static uintptr_t serial_of(sql_db *d, sqlite3_value *v)
 // The row of argv[0]; 0 after leaving a result in ctx.
 static int find_row(sqlite3_context *ctx, sqlite3_value *v, const char *name, sql_current *out)
 {
-    sql_db *d = sqlite3_user_data(ctx);
-    uintptr_t serial = serial_of(d, v);
-    if (sql_cursor_current(d, serial, out)) {
+    const sql_table *t = sqlite3_user_data(ctx);
+    uintptr_t serial = serial_of(t->db, v);
+    if (sql_cursor_current(t->db, serial, out)) {
         return 1;
     }
     if (serial || sqlite3_value_type(v) != SQLITE_NULL) {
-        sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL,
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
                     "%s() takes the table's own column first, as in %s(memory), of the row that a "
                     "query is on; the query's words must be text",
                     name, name);
@@ -125,7 +125,7 @@ static int find_row(sqlite3_context *ctx, sqlite3_value *v, const char *name, sq
 
 // Free in any case. 1; 0: the column has no value; -1 after leaving an error in ctx.
 static int doc_read(sqlite3_context *ctx, const sql_current *row, int field, int need_words,
-                    sql_doc *d)
+                    int every, sql_doc *d)
 {
     sql_tokenizer *tok;
     st_value v;
@@ -141,7 +141,7 @@ static int doc_read(sqlite3_context *ctx, const sql_current *row, int field, int
     }
     d->text = v.n > 0 ? v.p : "";
     d->n = v.n;
-    int marks = row->ask && sql_doc_wanted(row->ask, field), rc = SQLITE_OK;
+    int marks = row->ask && (every || sql_doc_wanted(row->ask, field)), rc = SQLITE_OK;
     if (!marks && !need_words) {
         return 1;
     }
@@ -154,14 +154,60 @@ static int doc_read(sqlite3_context *ctx, const sql_current *row, int field, int
         sql_fail_fn_table(ctx, row->table, rc);
         return -1;
     }
-    rc = sql_doc_find(d, tok, marks ? row->ask : NULL, field);
+    rc = sql_doc_find(d, tok, marks ? row->ask : NULL, field, every);
     if (d->outside) {
-        sql_fail_fn(ctx, rc, row->table->name, NULL,
+        sql_fail_fn(ctx, rc, row->table->name, row->table->store->path,
                     "the tokenizer gives offsets outside the text");
     } else if (rc != SQLITE_OK) {
         sqlite3_result_error_code(ctx, rc);
     }
     return rc == SQLITE_OK ? 1 : -1;
+}
+
+// Which phrases the row has, in whatever column. 0 after leaving an error in ctx.
+static int present_in(sqlite3_context *ctx, const sql_current *row, uint8_t *present)
+{
+    memset(present, 0, row->ask->ask.nphrase);
+    for (int f = 0; f < VEC_FIELDS; f++) {
+        sql_doc d;
+        int rc = doc_read(ctx, row, f, 0, 1, &d);
+        for (size_t i = 0; i < d.ninstance; i++) {
+            present[d.instances[i].phrase] = 1;
+        }
+        sql_doc_free(&d);
+        if (rc < 0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+// As doc_read, without the phrases that are no part of why the query finds the row.
+static int marks_read(sqlite3_context *ctx, const sql_current *row, int field, int need_words,
+                      sql_doc *d)
+{
+    size_t kept = 0;
+    int rc = doc_read(ctx, row, field, need_words, 0, d);
+    if (rc <= 0 || !d->ninstance || !sql_ask_mixes(row->ask)) {
+        return rc;
+    }
+    size_t n = d->nphrase;
+    uint8_t *present = sqlite3_malloc64(2 * n + 1);
+    int part = !present                        ? SQLITE_NOMEM
+               : present_in(ctx, row, present) ? sql_ask_part(row->ask, present, present + n)
+                                               : SQLITE_ABORT; // with an error left
+    if (part == SQLITE_NOMEM) {
+        sqlite3_result_error_nomem(ctx);
+    }
+    rc = part == SQLITE_OK ? rc : -1;
+    for (size_t i = 0; i < d->ninstance && rc > 0; i++) {
+        if (present[n + d->instances[i].phrase]) {
+            d->instances[kept++] = d->instances[i];
+        }
+    }
+    d->ninstance = kept;
+    sqlite3_free(present);
+    return rc;
 }
 
 /* --------------------------------------------------------------------------------------- output */
@@ -245,7 +291,7 @@ static int column_arg(sqlite3_context *ctx, const sql_current *row, const char *
             return i < 0 ? 0 : (int)i;
         }
     }
-    sql_fail_fn(ctx, SQLITE_ERROR, row->table->name, NULL,
+    sql_fail_fn(ctx, SQLITE_ERROR, row->table->name, row->table->store->path,
                 "the column of %s() is %s; it takes 0 content, 1 tags, 2 session, -1 the best",
                 name, sql_show(v, show));
     return -1;
@@ -254,8 +300,9 @@ static int column_arg(sqlite3_context *ctx, const sql_current *row, const char *
 static int right_count(sqlite3_context *ctx, const char *name, int argc, int least, int most)
 {
     if (argc < least || argc > most) {
-        sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL, "wrong number of arguments to function %s()",
-                    name);
+        const sql_table *t = sqlite3_user_data(ctx);
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
+                    "wrong number of arguments to function %s()", name);
         return 0;
     }
     return 1;
@@ -272,7 +319,7 @@ static void highlight_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     if (which < 0) {
         return;
     }
-    if (doc_read(ctx, &row, which, 0, &d) > 0) {
+    if (marks_read(ctx, &row, which, 0, &d) > 0) {
         sqlite3_str *out = sqlite3_str_new(row.table->db->db);
         int at = put_words(out, &d, 0, 0, d.nword, piece_of(argv[2]), piece_of(argv[3]));
         append(out, (piece){d.text + at, (int)(d.n - (size_t)at)});
@@ -379,12 +426,12 @@ static void snippet_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
                                ? sqlite3_value_int64(argv[5])
                                : 0;
     if (length < 1) {
-        sql_fail_fn(ctx, SQLITE_ERROR, row.table->name, NULL,
+        sql_fail_fn(ctx, SQLITE_ERROR, row.table->name, row.table->store->path,
                     "the length of snippet() is %s; it takes a number of words, 1 or more",
                     sql_show(argv[5], show));
         return;
     }
-    if (doc_read(ctx, &row, which, 1, &d) > 0) {
+    if (marks_read(ctx, &row, which, 1, &d) > 0) {
         size_t from, n = (sqlite3_uint64)length < d.nword ? (size_t)length : d.nword;
         piece ellipsis = piece_of(argv[4]);
         if (best_start(&d, n, &from) != SQLITE_OK) {
@@ -429,7 +476,7 @@ static int weighted(sqlite3_context *ctx, const sql_current *row, const double *
     }
     for (int f = 0; f < (all ? VEC_FIELDS : 1) && ok; f++) {
         sql_doc d;
-        ok = doc_read(ctx, row, f, 1, &d) >= 0;
+        ok = doc_read(ctx, row, f, 1, 0, &d) >= 0;
         for (size_t i = 0; i < d.ninstance; i++) {
             count[d.instances[i].phrase] += weight[f];
         }
@@ -456,7 +503,7 @@ static void bm25_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         weight[i - 1] = sqlite3_value_double(argv[i]);
         if ((type != SQLITE_INTEGER && type != SQLITE_FLOAT) || !isfinite(weight[i - 1]) ||
             weight[i - 1] < 0) {
-            sql_fail_fn(ctx, SQLITE_ERROR, row.table->name, NULL,
+            sql_fail_fn(ctx, SQLITE_ERROR, row.table->name, row.table->store->path,
                         "the weight of %s in bm25() is %s; it takes a number, 0 or more",
                         sql_field_names[i - 1], sql_show(argv[i], show));
             return;

@@ -48,7 +48,7 @@ typedef struct query {
     int64_t limit, offset;
     sqlite3_value *text; /* the text query */
     unsigned fields;
-    int fts5;
+    double context; /* where the query gives none */
 } query;
 
 static void query_free(query *w)
@@ -130,9 +130,6 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
         return rc;
     case SQL_ARG_SETTING:
         rc = keep_bound(c, a->col, v);
-        if (rc == SQLITE_OK && a->col == SQL_HID_SYNTAX) {
-            return sql_setting_syntax(t, v, &w->fts5);
-        }
         return rc == SQLITE_OK ? sql_setting_bind(t, a->col, v, &w->q) : rc;
     case SQL_ARG_LIMIT:
         w->limit = sqlite3_value_int64(v);
@@ -167,10 +164,13 @@ static int read_question(sql_cursor *c, st_query *q, sqlite3_value *text)
 static void settle(const sql_cursor *c, query *w)
 {
     st_query *q = &w->q;
-    if (!q->has_text && !c->bound[SQL_HID_CONTEXT]) {
-        q->context = 0; // the nearest vectors are what was asked for
+    if (!q->has_text) {
+        w->context = 0; // the nearest vectors are what was asked for
     }
-    q->neighbours_too = c->bound[SQL_HID_CONTEXT] != NULL;
+    if (!c->bound[SQL_HID_CONTEXT]) {
+        q->context = w->context;
+    }
+    q->neighbours_too = q->context > w->context; // naming what is in force changes nothing
     q->has_min_score = q->min_score != 0;
     q->dedup = q->dedup >= 1 ? DEDUP_ON : q->dedup;
     q->now = q->recency > 0 ? sql_now() : 0;
@@ -185,7 +185,8 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
         rc = read_arg(t, c, w, &a, argv[i]);
     }
     if (rc == SQLITE_OK && w->text) {
-        rc = sql_query_text(t, w->text, w->fields, w->fts5, w->q.expand, &c->ask);
+        int fts5 = w->q.syntax == ST_SYNTAX_FTS5;
+        rc = sql_query_text(t, w->text, w->fields, fts5, w->q.expand, &c->ask);
     }
     if (rc != SQLITE_OK) {
         return rc;
@@ -255,6 +256,7 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     t->store->rows = st_view_count(view);
     if (idx_num & (SQL_PLAN_VECTOR | SQL_PLAN_TEXT)) {
         st_query_defaults(t->store->conn, &w.q);
+        w.context = w.q.context;
     }
     int rc = read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
     if (rc == SQLITE_OK) {
@@ -345,6 +347,8 @@ static void hidden_column(sql_cursor *c, sqlite3_context *ctx, int hid)
         sqlite3_result_value(ctx, c->bound[hid]);
     } else if (hid == SQL_HID_CONTEXT && (c->marks & MARK_EMBEDDING) && !c->has_text) {
         sqlite3_result_double(ctx, 0);
+    } else if (hid == SQL_HID_AS_OF && !(c->marks & MARK_EMBEDDING) && !c->has_text) {
+        return; // a scan sees every row
     } else {
         sql_setting_result(ctx, (sql_table *)c->base.pVtab, hid);
     }
@@ -431,7 +435,8 @@ void sql_match(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     if (sqlite3_value_subtype(argv[1]) == SQL_MATCHED) {
         sqlite3_result_int(ctx, 1);
     } else if (sqlite3_value_type(argv[1]) != SQLITE_NULL || sql_aux_is_row(argv[1])) {
-        sql_fail_fn(ctx, SQLITE_ERROR, NULL, NULL,
+        const sql_table *t = sqlite3_user_data(ctx);
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
                     "MATCH must be a term of its own, joined by AND, in WHERE or in the ON of its "
                     "join; here SQLite could not hand "
                     "it to the table");

@@ -28,6 +28,7 @@ typedef struct finder {
     sql_doc *d;
     const vec_ask *q;
     unsigned field;
+    int every;    /* phrases that count for nothing, too */
     place *exact; /* sorted */
     size_t nexact;
     place *prefix;
@@ -40,15 +41,15 @@ typedef struct finder {
     size_t word_room, instance_room;
 } finder;
 
-static int counts(const vec_phrase *p, unsigned field)
+static int counts(const vec_phrase *p, unsigned field, int every)
 {
-    return p->weight > 0 && (p->fields >> field & 1);
+    return (every || p->weight > 0) && (p->fields >> field & 1);
 }
 
 int sql_doc_wanted(const sql_ask *a, int field)
 {
     for (size_t i = 0; i < a->ask.nphrase; i++) {
-        if (counts(&a->ask.phrases[i], (unsigned)field)) {
+        if (counts(&a->ask.phrases[i], (unsigned)field, 0)) {
             return 1;
         }
     }
@@ -104,7 +105,7 @@ static int read_ask(finder *f)
     for (size_t i = 0; i < q->nphrase; i++) {
         const vec_phrase *p = &q->phrases[i];
         f->first[i] = f->nplace;
-        for (uint32_t k = 0; k < p->nword && counts(p, f->field); k++) {
+        for (uint32_t k = 0; k < p->nword && counts(p, f->field, f->every); k++) {
             const vec_word *w = &q->words[p->word + k];
             f->nplace += k == 0 || !w->colocated;
             if (w->prefix) {
@@ -298,9 +299,9 @@ static int by_from(const void *a, const void *b)
                               : (x->phrase > y->phrase) - (x->phrase < y->phrase);
 }
 
-int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field)
+int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field, int every)
 {
-    finder f = {.d = d, .q = a ? &a->ask : NULL, .field = (unsigned)field};
+    finder f = {.d = d, .q = a ? &a->ask : NULL, .field = (unsigned)field, .every = every};
     int rc = a ? read_ask(&f) : SQLITE_OK;
     if (rc == SQLITE_OK) {
         rc = sql_tokenize_each(tok, SQL_TOKENS_ROW, d->text, d->n, on_word, &f);
@@ -310,7 +311,7 @@ int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field)
         rc = sort_pairs(&f);
         for (size_t i = 0; i < d->nphrase && rc == SQLITE_OK; i++) {
             const vec_phrase *p = &a->ask.phrases[i];
-            rc = p->group && counts(p, f.field) ? find_group(&f, i) : SQLITE_OK;
+            rc = p->group && counts(p, f.field, every) ? find_group(&f, i) : SQLITE_OK;
         }
         if (d->ninstance) {
             qsort(d->instances, d->ninstance, sizeof *d->instances, by_from);
@@ -322,4 +323,71 @@ int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field)
     sqlite3_free(f.pairs);
     sqlite3_free(f.range);
     return rc;
+}
+
+/* ------------------------------------------------------------------------------------ operators */
+
+/* One operator of a query with what it has below it. */
+typedef struct branch {
+    int holds, marks;
+    size_t left, right;
+} branch;
+
+int sql_ask_mixes(const sql_ask *a)
+{
+    int or_ = 0, other = 0;
+    for (size_t i = 0; i < a->ask.nop; i++) {
+        or_ |= a->ask.ops[i].op == VEC_OP_OR;
+        other |= a->ask.ops[i].op == VEC_OP_AND || a->ask.ops[i].op == VEC_OP_NOT;
+    }
+    return or_ && other;
+}
+
+/* What holds, from the leaves up; the last operator is the root. */
+static void hold(const vec_ask *q, const uint8_t *present, branch *b, size_t *stack)
+{
+    size_t depth = 0;
+    for (size_t i = 0; i < q->nop; i++) {
+        int op = q->ops[i].op;
+        if (op == VEC_OP_PHRASE || op == VEC_OP_ALL || depth < 2) {
+            b[i].holds = op == VEC_OP_ALL || present[q->ops[i].phrase];
+        } else {
+            b[i].right = stack[--depth];
+            b[i].left = stack[--depth];
+            int l = b[b[i].left].holds, r = b[b[i].right].holds;
+            b[i].holds = op == VEC_OP_AND ? l && r : op == VEC_OP_OR ? l || r : l && !r;
+        }
+        stack[depth++] = i;
+    }
+}
+
+int sql_ask_part(const sql_ask *a, const uint8_t *present, uint8_t *part)
+{
+    const vec_ask *q = &a->ask;
+    branch *b = sqlite3_malloc64((q->nop + 1) * sizeof *b);
+    size_t *stack = sqlite3_malloc64((q->nop + 1) * sizeof *stack);
+    if (!b || !stack) {
+        sqlite3_free(b);
+        sqlite3_free(stack);
+        return SQLITE_NOMEM;
+    }
+    memset(b, 0, (q->nop + 1) * sizeof *b);
+    memset(part, 0, q->nphrase);
+    hold(q, present, b, stack);
+    if (q->nop) {
+        b[q->nop - 1].marks = b[q->nop - 1].holds;
+    }
+    for (size_t i = q->nop; i-- > 0;) {
+        int op = q->ops[i].op;
+        if (op == VEC_OP_PHRASE) {
+            const vec_phrase *p = &q->phrases[q->ops[i].phrase];
+            memset(part + q->ops[i].phrase, b[i].marks, p->group);
+        } else if (op != VEC_OP_ALL) {
+            b[b[i].left].marks = b[i].marks && b[b[i].left].holds;
+            b[b[i].right].marks = op != VEC_OP_NOT && b[i].marks && b[b[i].right].holds;
+        }
+    }
+    sqlite3_free(b);
+    sqlite3_free(stack);
+    return SQLITE_OK;
 }

@@ -32,9 +32,15 @@ typedef struct sql_doc {
 
 /* Has the query a phrase that counts in this field? */
 int sql_doc_wanted(const sql_ask *a, int field);
-/* Reads the text's words and, where a is not NULL, finds the phrases that count in this field. An
- * SQLite code; free *d in any case. */
-int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field);
+/* Reads the text's words and, where a is not NULL, finds the phrases that count in this field;
+ * every: also those that count for nothing. An SQLite code; free *d in any case. */
+int sql_doc_find(sql_doc *d, sql_tokenizer *tok, const sql_ask *a, int field, int every);
 void sql_doc_free(sql_doc *d);
+
+/* Can a row that the query finds have a phrase that is no part of why: `a OR (b AND c)`? */
+int sql_ask_mixes(const sql_ask *a);
+/* part[i] = 1: phrase i is in the row (present[i]) and so is all that it is joined with. Both have
+ * nphrase elements. */
+int sql_ask_part(const sql_ask *a, const uint8_t *present, uint8_t *part);
 
 #endif

@@ -43,6 +43,7 @@ static char *as_json(const st_why *w)
     number(s, &factors, "recency", w->recency);
     number(s, &factors, "importance", w->importance);
     number(s, &factors, "activation", w->activation);
+    number(s, &factors, "graph", w->graph);
     sqlite3_str_appendall(s, "}");
     number(s, &n, "like", w->like);
     sqlite3_str_appendall(s, "}");
@@ -57,7 +58,8 @@ void sql_explain_row(sqlite3_context *ctx, const sql_current *row)
         return; // found by its id: nothing was scored
     }
     if (st_cursor_why(row->rows, &why, &err) != ST_OK) {
-        sql_fail_fn(ctx, sql_code(err.code), row->table->name, NULL, "%s", err.text);
+        sql_fail_fn(ctx, sql_code(err.code), row->table->name, row->table->store->path, "%s",
+                    err.text);
         return;
     }
     if (isnan(why.score)) {

@@ -143,13 +143,14 @@ int sql_query_text(sql_table *t, sqlite3_value *v, unsigned fields, int fts5, in
 
 /* ------------------------------------------------------------------------------------- settings */
 
-int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *fts5)
+int sql_setting_syntax(sql_table *t, sqlite3_value *v, int *syntax)
 {
     char show[SQL_SHOW];
     const char *s = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
                                                          : NULL;
-    *fts5 = s && sqlite3_stricmp(s, "fts5") == 0;
-    if (!*fts5 && !(s && sqlite3_stricmp(s, "plain") == 0)) {
+    int fts = s && sqlite3_stricmp(s, "fts5") == 0;
+    *syntax = fts ? ST_SYNTAX_FTS5 : ST_SYNTAX_PLAIN;
+    if (!fts && !(s && sqlite3_stricmp(s, "plain") == 0)) {
         return sql_fail(t, SQLITE_ERROR, "syntax is %s; it takes 'plain' or 'fts5'",
                         sql_show(v, show));
     }

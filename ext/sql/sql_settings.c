@@ -17,7 +17,7 @@
 #include "sql.h"
 #include "sql_value.h"
 
-enum { KIND_REAL, KIND_WHOLE, KIND_FLAG, KIND_FUSION };
+enum { KIND_REAL, KIND_WHOLE, KIND_FLAG, KIND_FUSION, KIND_SYNTAX, KIND_AS_OF };
 
 typedef struct setting {
     int hid, kind;
@@ -39,10 +39,13 @@ static const setting settings[] = {
     {SQL_HID_RECENCY, KIND_REAL, AT(recency), 1},
     {SQL_HID_IMPORTANCE_WEIGHT, KIND_REAL, AT(importance_weight), 1},
     {SQL_HID_ACTIVATION_WEIGHT, KIND_REAL, AT(activation_weight), 1},
+    {SQL_HID_GRAPH_WEIGHT, KIND_REAL, AT(graph_weight), 1},
     {SQL_HID_MIN_SCORE, KIND_REAL, AT(min_score), INFINITY},
     {SQL_HID_DEDUP, KIND_REAL, AT(dedup), 1},
     {SQL_HID_MMR, KIND_REAL, AT(mmr), 1},
     {SQL_HID_EXPAND, KIND_FLAG, AT(expand), 1},
+    {SQL_HID_AS_OF, KIND_AS_OF, AT(as_of), INFINITY},
+    {SQL_HID_SYNTAX, KIND_SYNTAX, AT(syntax), 0},
 };
 
 static const setting *find(int hid)
@@ -118,9 +121,11 @@ int sql_setting_bind(sql_table *t, int hid, sqlite3_value *v, st_query *q)
     if (hid == SQL_HID_K) {
         return whole(t, hid, v, &q->k);
     }
-    if (hid == SQL_HID_AS_OF) {
+    if (s->kind == KIND_SYNTAX) {
+        return sql_setting_syntax(t, v, &q->syntax);
+    }
+    if (s->kind == KIND_AS_OF) {
         q->has_as_of = 1;
-        return real(t, hid, INFINITY, v, &q->as_of);
     }
     if (s->kind == KIND_WHOLE) {
         return whole(t, hid, v, (int64_t *)(void *)((char *)q + s->at));
@@ -142,8 +147,8 @@ void sql_setting_result(sqlite3_context *ctx, sql_table *t, int hid)
     double x;
     st_error err = {0};
     const char *name = sql_hidden_names[hid];
-    if (!find(hid) || hid == SQL_HID_NPROBE || hid == SQL_HID_EXACT) {
-        return; // no option: none
+    if (!find(hid)) {
+        return; // k, which has no default
     }
     if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) != ST_OK) {
         sql_fail_fn(ctx, sql_code(err.code), t->name, t->store->path, "%s", err.text);

@@ -30,6 +30,7 @@ const char *const sql_hidden_names[SQL_HID_N] = {
     "recency",
     "importance_weight",
     "activation_weight",
+    "graph_weight",
     "min_score",
     "dedup",
     "mmr",
@@ -156,17 +157,21 @@ static sql_table *table_new(sql_db *d, const char *schema, const char *name)
 }
 
 // A failure of xCreate or xConnect goes to *err, with the table's prefix.
-static int fail_new(sql_table *t, int rc, char *text, char **err)
+static int fail_at(sql_table *t, const char *path, int rc, char *text, char **err)
 {
     if (rc == SQLITE_NOMEM) {
         sqlite3_free(text);
         return rc;
     }
     sqlite3_free(*err);
-    *err = sql_message(t->name, t->store ? t->store->path : NULL, "%s",
-                       text ? text : sqlite3_errmsg(t->db->db));
+    *err = sql_message(t->name, path, "%s", text ? text : sqlite3_errmsg(t->db->db));
     sqlite3_free(text);
     return rc;
+}
+
+static int fail_new(sql_table *t, int rc, char *text, char **err)
+{
+    return fail_at(t, t->store ? t->store->path : NULL, rc, text, err);
 }
 
 /* -------------------------------------------------------------------------------------- opening */
@@ -305,11 +310,10 @@ static int bind_store(sql_table *t, const sql_args *a, char *path)
     return rc;
 }
 
-static int fail_clash(sql_table *t, const char *column, char **err)
+static int fail_clash(sql_table *t, const char *path, const char *column, char **err)
 {
-    return fail_new(t, SQLITE_ERROR,
-                    sqlite3_mprintf("a table cannot have the name of its column \"%s\"", column),
-                    err);
+    char *text = sqlite3_mprintf("a table cannot have the name of its column \"%s\"", column);
+    return fail_at(t, path, SQLITE_ERROR, text, err);
 }
 
 // The state table first: when it cannot be made, no file is.
@@ -319,7 +323,7 @@ static int create(sql_table *t, const sql_args *a, char **err)
     char *path;
     int host_file;
     if (name_clash(t, t->name)) {
-        return fail_clash(t, name_clash(t, t->name), err);
+        return fail_clash(t, a->path, name_clash(t, t->name), err);
     }
     int rc = sql_path_resolve(db, t->schema, a->path, &path, &host_file);
     if (rc == SQLITE_OK) {
@@ -340,7 +344,7 @@ static int create(sql_table *t, const sql_args *a, char **err)
         if (rc != SQLITE_OK) {
             fail_new(t, rc, NULL, err);
         } else if (name_clash(t, t->name)) { // a user column that only the store knew of
-            rc = fail_clash(t, name_clash(t, t->name), err);
+            rc = fail_clash(t, path, name_clash(t, t->name), err);
         }
     }
     sqlite3_free(path);
@@ -375,7 +379,7 @@ static int x_create(sqlite3 *db, void *aux, int argc, const char *const *argv, s
     sql_args args;
     char *why = NULL;
     int rc = sql_args_parse(argc, argv, &args, &why);
-    rc = rc == SQLITE_OK ? create(t, &args, err) : fail_new(t, rc, why, err);
+    rc = rc == SQLITE_OK ? create(t, &args, err) : fail_at(t, args.path, rc, why, err);
     sql_args_free(&args);
     return finish(t, rc, out, err);
 }
@@ -436,7 +440,7 @@ static int x_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, 
     sql_args args;
     char *why = NULL;
     int rc = sql_args_parse(argc, argv, &args, &why);
-    rc = rc == SQLITE_OK ? connect(t, &args, err) : fail_new(t, rc, why, err);
+    rc = rc == SQLITE_OK ? connect(t, &args, err) : fail_at(t, args.path, rc, why, err);
     sql_args_free(&args);
     return finish(t, rc, out, err);
 }
@@ -516,7 +520,7 @@ static int x_shadow_name(const char *suffix)
 static int x_find_function(sqlite3_vtab *v, int argc, const char *name,
                            void (**fn)(sqlite3_context *, int, sqlite3_value **), void **arg)
 {
-    *arg = ((sql_table *)v)->db;
+    *arg = v; // a statement that calls it keeps the table
     *fn = argc == 2 && sqlite3_stricmp(name, "match") == 0 ? sql_match : sql_aux_find(name);
     return *fn != NULL;
 }

@@ -226,6 +226,9 @@ static int factors(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
             why->activation = one;
         }
     }
+    if (s->graph > 0 && why) {
+        why->graph = 1; // no entity is known that a row could be near to
+    }
     *out = f;
     return ST_OK;
 }
@@ -604,7 +607,8 @@ int st_blend_open(st_cursor *c, const st_query *q, st_error *err)
                           .half_life = q->half_life,
                           .now = q->now,
                           .importance = q->importance_weight,
-                          .activation = q->activation_weight};
+                          .activation = q->activation_weight,
+                          .graph = q->graph_weight};
     b->has[VECTOR] = q->vector != NULL;
     b->has[TEXT] = q->has_text;
     b->batch = BATCH_FIRST;

@@ -41,7 +41,7 @@ typedef struct st_factors {
     double (*dated)(void *ctx, double timestamp);
     void *dated_ctx;
     double dated_most;
-    double recency, half_life, now, importance, activation;
+    double recency, half_life, now, importance, activation, graph;
 } st_factors;
 
 typedef struct st_blend {

@@ -13,7 +13,7 @@
 #include "st_schema.h"
 #include "vec.h"
 
-enum { KIND_SCHEMA, KIND_COMPRESSION, KIND_WORD, KIND_INT, KIND_REAL, KIND_TEXT };
+enum { KIND_SCHEMA, KIND_COMPRESSION, KIND_WORD, KIND_INT, KIND_REAL, KIND_OR_NONE, KIND_TEXT };
 
 typedef struct option_row {
     const char *name;
@@ -46,13 +46,19 @@ static const option_row rows[] = {
     {"recency_half_life", KIND_REAL, AT(recency_half_life), 1, 1e12},
     {"importance_weight", KIND_REAL, AT(importance_weight), 0, 1},
     {"activation_weight", KIND_REAL, AT(activation_weight), 0, 1},
+    {"graph_weight", KIND_REAL, AT(graph_weight), 0, 1},
     {"min_score", KIND_REAL, AT(min_score), -1e12, 1e12},
     {"dedup", KIND_REAL, AT(dedup), 0, 1},
     {"mmr", KIND_REAL, AT(mmr), 0, 1},
     {"expand", KIND_INT, AT(expand), 0, 1},
+    {"nprobe", KIND_INT, AT(nprobe), 0, 1e9},
+    {"exact", KIND_INT, AT(exact), 0, 1},
+    {"as_of", KIND_OR_NONE, AT(as_of), -1e15, 1e15},
+    {"syntax", KIND_WORD, AT(syntax), 0, 0},
 };
 enum { NROW = sizeof rows / sizeof *rows };
 
+static const char none[] = "none"; // of KIND_OR_NONE: NaN
 static const char *const metrics[] = {"cosine", "l2", "ip"};
 static const char *const storages[] = {"f32", "f16", "i8"};
 
@@ -67,6 +73,7 @@ static const word_row worded[] = {
     {"index", {"auto", "flat", "ivf", "ivfpq", "rairs", NULL}},
     {"synchronous", {"off", "normal", "full", NULL}},
     {"fusion", {"rrf", "weighted", NULL}},
+    {"syntax", {"plain", "fts5", NULL}},
 };
 
 const char *const *st_option_names(void)
@@ -92,10 +99,15 @@ const char *const *st_option_names(void)
                                                 "recency_half_life",
                                                 "importance_weight",
                                                 "activation_weight",
+                                                "graph_weight",
                                                 "min_score",
                                                 "dedup",
                                                 "mmr",
                                                 "expand",
+                                                "nprobe",
+                                                "exact",
+                                                "as_of",
+                                                "syntax",
                                                 NULL};
     return names;
 }
@@ -121,6 +133,7 @@ void st_options_default(st_options *o)
     o->context = 0.3;
     o->recency_half_life = 30 * 86400.0;
     o->recall = 0.99;
+    o->as_of = NAN;
 }
 
 int st_option_type(const char *name)
@@ -129,7 +142,8 @@ int st_option_type(const char *name)
     if (i < 0 || strcmp(name, "dim") == 0) {
         return i < 0 ? ST_TEXT : ST_INT;
     }
-    return rows[i].kind == KIND_INT ? ST_INT : rows[i].kind == KIND_REAL ? ST_REAL : ST_TEXT;
+    int real = rows[i].kind == KIND_REAL || rows[i].kind == KIND_OR_NONE;
+    return rows[i].kind == KIND_INT ? ST_INT : real ? ST_REAL : ST_TEXT;
 }
 
 static int word_index(const char *value, const char *const *words, int n)
@@ -285,10 +299,15 @@ static int set_number(st_options *o, const option_row *r, const char *value, st_
     int64_t i = 0;
     double v = 0;
     int ok = r->kind == KIND_INT ? st_parse_int(value, &i) : st_parse_real(value, &v);
+    if (r->kind == KIND_OR_NONE && strcmp(value, none) == 0) {
+        v = NAN;
+        memcpy(at, &v, sizeof v);
+        return ST_OK;
+    }
     v = r->kind == KIND_INT ? (double)i : v;
     if (!ok || !(v >= r->min && v <= r->max)) {
-        return st_fail(err, ST_MISUSE, "%s is '%.60s'; a number from %g to %g is possible", r->name,
-                       value, r->min, r->max);
+        return st_fail(err, ST_MISUSE, "%s is '%.60s'; a number from %g to %g%s is possible",
+                       r->name, value, r->min, r->max, r->kind == KIND_OR_NONE ? ", or none," : "");
     }
     if (r->kind == KIND_INT) {
         memcpy(at, &i, sizeof i);
@@ -399,7 +418,11 @@ int st_options_get(const st_schema *s, const st_options *o, const char *name, ch
     } else {
         double v;
         memcpy(&v, (const char *)o + r->at, sizeof v);
-        st_print_real(v, buf, n);
+        if (isnan(v)) {
+            snprintf(buf, n, "%s", none);
+        } else {
+            st_print_real(v, buf, n);
+        }
     }
     return ST_OK;
 }

@@ -101,8 +101,11 @@ typedef struct st_options {
     double vector_weight, text_weight, rrf_k;
     int fusion; /* ST_FUSE_ */
     double context, recency, recency_half_life, importance_weight, activation_weight;
+    double graph_weight;
     double min_score, dedup, mmr;
-    int64_t expand;
+    int64_t expand, nprobe, exact;
+    double as_of;  /* NaN: none */
+    int syntax;    /* ST_SYNTAX_ */
     int index;     /* ST_INDEX_ */
     double recall; /* that a vector search is to reach; 1: exact */
     char agent[ST_OPTION_TEXT_MAX + 1];

@@ -7,6 +7,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <math.h>
+
 #include "st_store.h"
 
 #include "vec.h"
@@ -485,6 +487,12 @@ void st_query_defaults(st_conn *c, st_query *q)
     q->mmr = o.mmr;
     q->expand = (int)o.expand;
     q->recall = o.recall;
+    q->graph_weight = o.graph_weight;
+    q->nprobe = o.nprobe;
+    q->exact = (int)o.exact;
+    q->syntax = o.syntax;
+    q->has_as_of = !isnan(o.as_of);
+    q->as_of = q->has_as_of ? o.as_of : 0;
 }
 
 int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *err)

@@ -194,8 +194,8 @@ const char *st_conn_index(st_conn *c)
     if (st_snapshot_refresh(c, NULL) || !c->gen) {
         return NULL;
     }
-    if (c->gen->options.index == ST_INDEX_FLAT || st_image_lists(c->gen->image, &l, NULL) ||
-        l->state != ST_LISTS_GOOD) {
+    if (c->gen->options.index == ST_INDEX_FLAT || c->gen->options.exact ||
+        st_image_lists(c->gen->image, &l, NULL) || l->state != ST_LISTS_GOOD) {
         return st_index_name(ST_INDEX_FLAT);
     }
     return st_index_name(l->info.kind - VEC_IVF + ST_INDEX_IVF);

@@ -11,7 +11,7 @@
 #include <math.h>
 
 static const st_why nothing = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
-                               NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+                               NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 /* The share of a part in a bare fusion by ranks; NaN: the row is not in its ranking. */
 static double rank_share(st_cursor *c, const double *key, double weight)

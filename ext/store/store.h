@@ -361,11 +361,12 @@ typedef struct st_query {
     double dated_most;
     double recency, half_life, now; /* seconds, Unix seconds */
     double importance_weight, activation_weight;
+    double graph_weight; /* moves nothing yet: there is no graph to count rows in */
     int has_min_score;
     double min_score; /* no row that scores less */
     double dedup;     /* no row so like (0..1) one given before; 0: off */
     double mmr; /* 0..1: how much likeness to rows given before counts against a row; 0: off */
-    int expand; /* not the store's: whoever makes the words reads it */
+    int expand, syntax; /* not the store's: whoever makes the words reads them; ST_SYNTAX_ */
     /* Vector part, best first: the share of the rows read that are to be the right ones, 0.5 to 1.
      * 1 is exact. */
     double recall;
@@ -375,12 +376,13 @@ typedef struct st_query {
 } st_query;
 
 #define ST_CONTEXT_MAX 10.0
-/* Sets what options of the store give: fusion to half_life, min_score to expand, recall. */
+/* Sets what options of the store give: all settings but those that a text or a clock gives. */
 void st_query_defaults(st_conn *c, st_query *q);
 /* Does a text end in a question mark (ASCII, Arabic, full width)? White space behind is ignored. */
 int st_text_asks(const void *text, size_t n);
 
 enum { ST_FUSE_RRF = 0, ST_FUSE_WEIGHTED = 1 };
+enum { ST_SYNTAX_PLAIN = 0, ST_SYNTAX_FTS5 = 1 };
 enum { ST_BY_SCORE = 0, ST_BY_RANK = 1, ST_BY_DISTANCE = 2 };
 
 /* score, with no factor: text -rank; vector 1 / (1 + distance) for cosine and l2, -distance for ip;
@@ -395,8 +397,8 @@ typedef struct st_why {
     double date;          /* how much of text is due to the date */
     double before, after; /* neighbours' shares */
     double sum;
-    double asks, fusion, recency, importance, activation; /* factors */
-    double like;                                          /* mmr: taken off for likeness */
+    double asks, fusion, recency, importance, activation, graph; /* factors */
+    double like;                                                 /* mmr: taken off for likeness */
     double score;
 } st_why;
 int st_search(st_view *v, const st_query *q, st_cursor **out,

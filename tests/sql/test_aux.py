@@ -104,6 +104,49 @@ def test_as_fts5(connect, in_tmp, tokenizer, encoding):
     assert compared > 1000
 
 
+def test_operators_as_fts5(connect, in_tmp):
+    """A word that is there, but no part of why the row is found, is not marked: a OR (b AND c)."""
+    con, rnd = connect("host.db"), random.Random(11)
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("CREATE VIRTUAL TABLE f USING fts5(content, tags, tokenize='porter unicode61 remove_diacritics 2')")
+    for i in range(1, 120):
+        row = [" ".join(rnd.choices("abcdef", k=rnd.randrange(6))) for _ in range(2)]
+        con.execute("INSERT INTO memory(id, content, tags) VALUES (?, ?, ?)", (i, *row))
+        con.execute("INSERT INTO f(rowid, content, tags) VALUES (?, ?, ?)", (i, *row))
+
+    def make(depth, left):
+        kind = rnd.random()
+        if depth == 0 or kind < 0.3:
+            return rnd.choice(["", "", "", "tags: ", "content: "]) + left.pop()
+        if kind < 0.4:
+            return f"NEAR({left.pop()} {left.pop()}, 1)"
+        op = rnd.choice(["OR", "OR", "AND"])  # FTS5 marks some words on the right of a NOT
+        return f"({make(depth - 1, left)} {op} {make(depth - 1, left)})"
+
+    calls, compared = "highlight({0}, 0, '[', ']'), highlight({0}, 1, '[', ']')", 0
+    for n in range(150):
+        query = make(2, rnd.sample("abcdefgh", 8))  # each letter once: twice would be two phrases to FTS5
+        want = rows(con, f"SELECT rowid, {calls.format('f')} FROM f WHERE f MATCH ? ORDER BY 1", query)
+        got = rows(con, f"SELECT id, {calls.format('memory')} FROM memory WHERE memory MATCH ? AND syntax = 'fts5'"
+                   " ORDER BY 1", query)
+        assert (query, got) == (query, want)
+        compared += len(got)
+    assert compared > 1000
+
+
+@pytest.mark.parametrize("query, want", [
+    ("a OR (x NOT y)", ["[a] x y", "[a] [x]"]), ("a NOT (b NOT y)", ["[a] x y", "[a] x"]),
+    ("a OR (b AND NEAR(x y))", ["[a] x y", "[a] x"]), ("(a AND x) OR (x AND q)", ["[a] [x] y", "[a] [x]"]),
+])
+def test_what_is_no_part_of_the_match_is_not_marked(connect, in_tmp, query, want):
+    con = connect("host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("INSERT INTO memory(id, content) VALUES (1, 'a x y'), (2, 'a x')")
+    found = "FROM memory WHERE content MATCH ? AND syntax = 'fts5' ORDER BY id"
+    assert column(con, f"SELECT {H} {found}", query) == want
+    assert column(con, f"SELECT snippet(memory, 0, '[', ']', '..', 9) {found}", query) == want
+
+
 def test_trigrams_that_overlap_are_one_mark(connect, in_tmp):
     con = connect("host.db")
     con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, tokenize='trigram')")
@@ -237,7 +280,7 @@ def test_in_an_or(con):
         TEXTS[0],
     ]
     assert column(con, "SELECT id FROM memory WHERE memory = 'dark' AND memory = 'mode'") == []
-    with pytest.raises(sqlite3.OperationalError, match="MATCH must be a term of its own"):
+    with pytest.raises(sqlite3.OperationalError, match="h5mem: memory: m.h5: MATCH must be a term of its own"):
         rows(con, f"SELECT id FROM memory WHERE memory MATCH 'dark mode' AND {some}")
 
 
@@ -276,7 +319,8 @@ def test_the_column_itself(con):
 @pytest.mark.parametrize(
     "sql, message",
     [
-        ("SELECT highlight(memory.content, 0, '', '') FROM memory('dark')", "highlight.. takes the table's own column"),
+        ("SELECT highlight(memory.content, 0, '', '') FROM memory('dark')",
+         "h5mem: memory: m.h5: highlight.. takes the table's own column"),
         ("SELECT bm25(id) FROM memory('dark')", "bm25.. takes the table's own column"),
         ("SELECT snippet(memory, 0, '', '', '', 3) FROM memory WHERE memory = 5", "the query's words must be text"),
         (f"SELECT {H} FROM memory('dark') GROUP BY id", "unable to use function highlight"),

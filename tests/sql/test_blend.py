@@ -180,6 +180,18 @@ def test_context_in_the_query_brings_in_the_line_after(connect, in_tmp):
     assert dict(con.execute(asked.format("AND context = 0"))).keys() == {1, 4}
 
 
+def test_naming_what_is_in_force_changes_nothing(con):
+    for value in ("0.3", "0.7"):
+        con.execute("SELECT h5mem_config('memory', 'context', ?)", (value,)).fetchall()
+        for where in ("content MATCH 'dark garden'", f"content MATCH 'dark' AND embedding MATCH '{VECTOR}'",
+                      f"embedding MATCH '{VECTOR}'"):
+            names = ("context", "fusion", "recency", "mmr", "dedup", "min_score", "expand")
+            bare = f"SELECT id, score, {', '.join(names)} FROM memory WHERE {where}"
+            rows = con.execute(bare).fetchall()
+            named = " AND ".join(f"{name} = ?" for name in names)
+            assert con.execute(f"{bare} AND {named}", rows[0][2:]).fetchall() == rows
+
+
 def test_factors_move_and_never_replace(con):
     plain = dict(con.execute("SELECT id, score FROM memory WHERE content MATCH 'dark' AND context = 0"))
     for setting in ("recency", "importance_weight", "activation_weight"):

@@ -238,6 +238,44 @@ def test_settings_come_back(con):
     con.execute(set_both, ("0", "rrf")).fetchall()
 
 
+def test_every_setting_has_an_option_and_reads_what_is_in_force(connect, in_tmp):
+    con = connect("host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, nprobe=3)")
+    con.executemany("INSERT INTO memory(id, content, embedding, valid_from, session) VALUES (?, ?, '[1, 0]', ?, 's')",
+                    [(1, "dark mode", 100), (2, "dark AND light", 10), (3, "mode", 1)])
+    names = ("exact", "nprobe", "syntax", "as_of", "graph_weight")
+    read = f"SELECT {', '.join(names)} FROM memory"
+    assert con.execute(f"{read}('dark')").fetchone() == (0, 3, "plain", None, 0)
+    for name, value in zip(names, ("1", "5", "fts5", "50", "0.25")):
+        con.execute("SELECT h5mem_config('memory', ?, ?)", (name, value)).fetchall()
+    con.execute("SELECT h5mem_flush('memory')").fetchall()
+    con.close()
+    con = connect("host.db")
+    assert con.execute(f"{read}('dark')").fetchone() == (1, 5, "fts5", 50, 0.25)
+    assert con.execute(f"{read} LIMIT 1").fetchone() == (1, 5, "fts5", None, 0.25)  # a scan sees every row
+    assert ids(con, "SELECT id FROM memory('dark AND light')") == [2]
+    assert ids(con, "SELECT id FROM memory('dark') ORDER BY id") == [2]
+    assert ids(con, "SELECT id FROM memory('dark') WHERE as_of = 200 ORDER BY id") == [1, 2]
+    assert ids(con, "SELECT id FROM memory('dark AND light') WHERE syntax = 'plain' AND as_of = 200 ORDER BY id") == [
+        1, 2]
+    plan = con.execute(f"EXPLAIN QUERY PLAN SELECT id FROM memory WHERE {Q}").fetchone()[3]
+    assert "knn:flat" in plan
+    assert con.execute("SELECT h5mem_config('memory', 'as_of', 'none')").fetchone() == ("none",)
+    assert con.execute("SELECT as_of FROM memory('dark')").fetchone() == (None,)
+    for name, value in (("syntax", "sql"), ("exact", "2"), ("nprobe", "-1"), ("as_of", "today"),
+                        ("graph_weight", "1.5")):
+        with pytest.raises(sqlite3.OperationalError, match=f"h5mem: memory: m.h5: {name} is '{value}'"):
+            con.execute("SELECT h5mem_config('memory', ?, ?)", (name, value))
+
+
+def test_a_graph_weight_moves_nothing_and_says_so(con):
+    bare = "SELECT id, score FROM memory('odd') ORDER BY score DESC"
+    assert con.execute(bare).fetchall() == con.execute(bare.replace("ORDER", "WHERE graph_weight = 1 ORDER")).fetchall()
+    why = con.execute("SELECT h5mem_explain(memory) FROM memory('odd') WHERE graph_weight = 0.5 LIMIT 1").fetchone()[0]
+    assert '"graph":1.0' in why
+    assert "graph" not in con.execute("SELECT h5mem_explain(memory) FROM memory('odd') LIMIT 1").fetchone()[0]
+
+
 def test_weights(con):
     def top(extra=""):
         return con.execute(

@@ -140,6 +140,10 @@ static int changed_between(const st_gen *g, uint64_t from, uint64_t to)
     for (size_t i = g->npatch; i > 0 && g->patch[i - 1].seq > from; i--) {
         found |= g->patch[i - 1].seq <= to;
     }
+    for (size_t i = 0; i < g->buried.cap && !found; i++) {
+        const st_map_entry *e = &g->buried.slot[i];
+        found = e->used == 1 && e->value > from && e->value <= to;
+    }
     return found;
 }
 
@@ -309,15 +313,59 @@ static int encode_set(st_conn *c, encoder *e, int64_t id, uint64_t ref, st_error
     return note(&c->txn, ST_FRAME_SET, id, at - 1, e->seq, err);
 }
 
-static int encode_delete(st_txn *t, encoder *e, int64_t id, st_error *err)
+/* A delete or evict frame. */
+static int encode_end(encoder *e, int type, int64_t id, st_error *err)
 {
     uint8_t p[8];
     size_t frame;
     st_put64(p, (uint64_t)id);
     ST_TRY(st_frame_begin(e->buf, &frame, err));
     ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
-    ST_TRY(end_frame(e, frame, ST_FRAME_DELETE, err));
-    return note(t, ST_FRAME_DELETE, id, 0, e->seq, err);
+    return end_frame(e, frame, type, err);
+}
+
+/* A row that was written in this transaction, and evicted in it when evicted says so. */
+static int encode_slot(st_conn *c, encoder *e, uint64_t ref, int evicted, st_error *err)
+{
+    st_txn *t = &c->txn;
+    ST_TRY(encode_put(c, e, ref, err));
+    if (evicted) {
+        ST_TRY(encode_end(e, ST_FRAME_EVICT, t->slot[ST_REF_INDEX(ref)]->id, err));
+        t->change[t->nchange - 1].evicted = e->seq;
+    }
+    return ST_OK;
+}
+
+static int encode_noted(st_txn *t, encoder *e, int type, int64_t id, st_error *err)
+{
+    ST_TRY(encode_end(e, type, id, err));
+    return note(t, type, id, 0, e->seq, err);
+}
+
+/* The end of a row that was there before. A put of the same id replaces the row; only a row that
+** is gone for good, or was not evicted by this very op, needs a frame. */
+static int encode_ended(st_txn *t, encoder *e, size_t i, st_error *err)
+{
+    const st_op *op = &t->op[i];
+    uint64_t entry;
+    if (st_txn_evicts(t, i)) {
+        return encode_noted(t, e, ST_FRAME_EVICT, op->id, err);
+    }
+    // What an op before has to do with the same row has its frame there.
+    if (op->kind == ST_OP_BURY && op->had_entry) {
+        return ST_OK;
+    }
+    return st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE
+               ? encode_noted(t, e, ST_FRAME_DELETE, op->id, err)
+               : ST_OK;
+}
+
+/* Is the version at ref, which is gone, the evicted one of its id? */
+static int version_evicted(const st_txn *t, int64_t id, uint64_t ref)
+{
+    uint64_t entry;
+    return st_map_get(&t->by_id, (uint64_t)id, &entry) && entry != ST_ENTRY_GONE &&
+           (entry & ST_ENTRY_EVICTED) && t->op[entry & ~ST_ENTRY_EVICTED].ref == ref;
 }
 
 static int encode_config(const st_txn *t, encoder *e, st_error *err)
@@ -344,17 +392,18 @@ static int encode_ops(st_conn *c, encoder *e, st_error *err)
             ST_TRY(write_out(c, e, err));
         }
         if (op->kind == ST_OP_PUT) {
-            if (!t->gone[ST_REF_INDEX(op->ref)]) {
-                ST_TRY(encode_put(c, e, op->ref, err));
+            int gone = t->gone[ST_REF_INDEX(op->ref)];
+            int evicted = gone && version_evicted(t, op->id, op->ref);
+            if (!gone || evicted) {
+                ST_TRY(encode_slot(c, e, op->ref, evicted, err));
             }
-        } else if (op->kind == ST_OP_KILL && !(op->ref & ST_REF_PRIVATE)) {
-            // A put of the same id replaces the row; only a row that is gone for good needs a
-            // delete.
-            if (st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE) {
-                ST_TRY(encode_delete(t, e, op->id, err));
+        } else if (op->kind == ST_OP_KILL || op->kind == ST_OP_EVICT || op->kind == ST_OP_BURY) {
+            if (!(op->ref & ST_REF_PRIVATE)) {
+                ST_TRY(encode_ended(t, e, i, err));
             }
         } else if (op->kind == ST_OP_PATCH && !(op->ref & ST_REF_PRIVATE) &&
-                   !st_map_get(&t->killed, op->ref, &entry)) {
+                   (!st_map_get(&t->killed, op->ref, &entry) ||
+                    version_evicted(t, op->id, op->ref))) {
             // Once a row: at its newest patch.
             if (st_map_get(&t->patched, op->ref, &at) && at == op->patch) {
                 ST_TRY(encode_set(c, e, op->id, op->ref, err));

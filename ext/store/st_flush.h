@@ -14,7 +14,14 @@
 typedef struct st_newrow {
     const st_slot *slot;
     const st_num *small;
+    int evicted; /* it does not show */
 } st_newrow;
+
+/* A base row that ends, and what its byte in /memory/live becomes. */
+typedef struct st_ended {
+    uint64_t row;
+    uint8_t live;
+} st_ended;
 
 /* A base row with new small values. */
 typedef struct st_patched {
@@ -31,7 +38,7 @@ typedef struct st_fold {
     size_t nrow;
     st_patched *patched; /* ascending */
     size_t npatched;
-    uint64_t *dead; /* base rows, ascending */
+    st_ended *dead; /* ascending */
     size_t ndead;
     st_colimg *col; /* of the new root */
     uint8_t *touched;

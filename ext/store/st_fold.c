@@ -16,14 +16,15 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static int by_number(const void *a, const void *b)
+static int by_ended(const void *a, const void *b)
 {
-    const uint64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
+    const st_ended *x = a, *y = b;
+    return x->row < y->row ? -1 : x->row > y->row;
 }
 
 int st_fold_collect(st_fold *f, st_error *err)
 {
+    const uint64_t now = ST_SEQ_NEVER - 1;
     st_gen *g = f->gen;
     uint64_t when;
     f->row = h5_alloc_array(g->nslot + 1, sizeof *f->row);
@@ -33,22 +34,26 @@ int st_fold_collect(st_fold *f, st_error *err)
         return st_nomem(err);
     }
     for (size_t i = 0; i < g->nslot; i++) {
-        if (g->dead[i] == ST_SEQ_NEVER) {
-            const st_num *small = st_gen_patch(g, ST_REF_OVERLAY | i, ST_SEQ_NEVER - 1);
-            f->row[f->nrow++] = (st_newrow){g->slot[i], small ? small : g->slot[i]->small};
+        int evicted = st_gen_evicted(g, ST_REF_OVERLAY | i, now);
+        if (g->dead[i] == ST_SEQ_NEVER || evicted) {
+            const st_num *small = st_gen_patch(g, ST_REF_OVERLAY | i, now);
+            f->row[f->nrow++] = (st_newrow){g->slot[i], small ? small : g->slot[i]->small, evicted};
         }
     }
     for (size_t i = 0; i < g->nkill; i++) {
-        f->dead[f->ndead++] = g->kill[i].row;
+        f->dead[f->ndead++] = (st_ended){g->kill[i].row, st_gen_evicted(g, g->kill[i].row, now)
+                                                             ? ST_LIVE_EVICTED
+                                                             : ST_LIVE_DEAD};
     }
     for (size_t i = 0; i < g->patched.cap; i++) {
         const st_map_entry *e = &g->patched.slot[i];
-        if (e->used == 1 && !(e->key & ST_REF_TAG) && !st_map_get(&g->killed, e->key, &when)) {
+        if (e->used == 1 && !(e->key & ST_REF_TAG) &&
+            (!st_map_get(&g->killed, e->key, &when) || st_gen_evicted(g, e->key, now))) {
             f->patched[f->npatched++] = (st_patched){e->key, g->patch[e->value - 1].small};
         }
     }
     qsort(f->patched, f->npatched, sizeof *f->patched, by_row);
-    qsort(f->dead, f->ndead, sizeof *f->dead, by_number);
+    qsort(f->dead, f->ndead, sizeof *f->dead, by_ended);
     return ST_OK;
 }
 
@@ -120,11 +125,9 @@ static int piece_timestamp(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n
 
 static int piece_live(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
 {
-    static const uint8_t one = 1;
-    (void)ctx;
-    (void)i;
+    static const uint8_t shows = ST_LIVE_SHOWS, evicted = ST_LIVE_EVICTED;
     (void)err;
-    *p = &one;
+    *p = ((piece_ctx *)ctx)->f->row[i].evicted ? &evicted : &shows;
     *n = 1;
     return ST_OK;
 }
@@ -220,7 +223,8 @@ static int live_changes(st_fold *f, st_change **out, size_t *n, st_error *err)
         return st_nomem(err);
     }
     for (size_t i = 0; i < f->ndead; i++) {
-        c[i].row = f->dead[i];
+        c[i].row = f->dead[i].row;
+        c[i].bytes[0] = f->dead[i].live;
     }
     return ST_OK;
 }

@@ -174,7 +174,7 @@ static int new_run(st_fold *f, text_run *r, int *any, st_error *err)
     *any = 0;
     for (size_t i = 0; i < f->nrow && !rc; i++) {
         const st_slot *s = f->row[i].slot;
-        if (s->ntokens) {
+        if (s->ntokens && !f->row[i].evicted) {
             rc = vec_text_add(t, nbase + i, s->tokens, s->ntokens);
             *any = 1;
         }
@@ -199,10 +199,12 @@ int st_fold_live(st_fold *f, uint64_t **out, st_error *err)
     }
     memcpy(*out, live, st_bit_words(f->gen->image->nrow) * sizeof *live);
     for (size_t i = 0; i < f->ndead; i++) {
-        st_bit_clear(*out, f->dead[i]);
+        st_bit_clear(*out, f->dead[i].row);
     }
     for (uint64_t r = f->gen->image->nrow; r < nrow; r++) {
-        st_bit_set(*out, r);
+        if (!f->row[r - f->gen->image->nrow].evicted) {
+            st_bit_set(*out, r);
+        }
     }
     return ST_OK;
 }

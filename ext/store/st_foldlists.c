@@ -89,7 +89,7 @@ static int new_pairs(st_fold *f, const st_lists *l, vec_pair *pairs, size_t *n, 
     uint64_t nbase = f->gen->image->nrow;
     for (size_t i = 0; i < f->nrow; i++) {
         const st_slot *t = f->row[i].slot;
-        if (!t->embedding || isnan(t->norm)) {
+        if (!t->embedding || isnan(t->norm) || f->row[i].evicted) {
             continue;
         }
         pairs[*n].row = (uint32_t)(nbase + i);
@@ -162,7 +162,7 @@ static int count_vectors(st_fold *f, const uint64_t *live, uint64_t *n, st_error
 {
     ST_TRY(st_lists_vectors(&f->reader, live, n, err));
     for (size_t i = 0; i < f->nrow; i++) {
-        *n += !isnan(f->row[i].slot->norm);
+        *n += !isnan(f->row[i].slot->norm) && !f->row[i].evicted;
     }
     return ST_OK;
 }

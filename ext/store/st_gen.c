@@ -60,6 +60,8 @@ void st_gen_unref(st_gen *g)
     h5_free(g->patch);
     st_map_free(&g->by_id);
     st_map_free(&g->killed);
+    st_map_free(&g->evicted);
+    st_map_free(&g->buried);
     st_map_free(&g->patched);
     vec_text_free(g->text);
     h5_free(g);
@@ -67,23 +69,46 @@ void st_gen_unref(st_gen *g)
 
 /* -------------------------------------------------------------------------------------- finding */
 
-int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err)
+int st_gen_evicted(const st_gen *g, uint64_t ref, uint64_t seq)
 {
-    uint64_t at = 0, row, when;
-    int rc;
+    uint64_t when;
+    return st_map_get(&g->evicted, ref, &when) &&
+           !(st_map_get(&g->buried, ref, &when) && when <= seq);
+}
+
+static int ended_state(const st_gen *g, uint64_t ref, uint64_t seq)
+{
+    return st_gen_evicted(g, ref, seq) ? ST_VERSION_EVICTED : ST_VERSION_NONE;
+}
+
+int st_gen_newest(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, int *state,
+                  st_error *err)
+{
+    uint64_t at = 0, when;
+    int rc, evicted;
     st_map_get(&g->by_id, (uint64_t)id, &at);
     for (; at; at = g->prev[at - 1]) {
         if (g->slot[at - 1]->seq <= seq) {
             *ref = ST_REF_OVERLAY | (at - 1);
-            return g->dead[at - 1] > seq;
+            *state = g->dead[at - 1] > seq ? ST_VERSION_LIVES : ended_state(g, *ref, seq);
+            return ST_OK;
         }
     }
-    rc = st_image_find(r, id, &row, err);
-    if (rc <= 0 || (st_map_get(&g->killed, row, &when) && when <= seq)) {
-        return rc < 0 ? rc : 0;
+    rc = st_image_newest(r, id, ref, &evicted, err);
+    if (rc <= 0) {
+        *state = ST_VERSION_NONE;
+    } else if (st_map_get(&g->killed, *ref, &when) && when <= seq) {
+        *state = ended_state(g, *ref, seq);
+    } else {
+        *state = evicted ? ST_VERSION_EVICTED : ST_VERSION_LIVES;
     }
-    *ref = row;
-    return 1;
+    return rc < 0 ? rc : ST_OK;
+}
+
+int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err)
+{
+    int state, rc = st_gen_newest(g, r, id, seq, ref, &state, err);
+    return rc ? rc : state == ST_VERSION_LIVES;
 }
 
 const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq)
@@ -129,6 +154,30 @@ static int end_version(st_gen *g, uint64_t ref, uint64_t seq, st_error *err)
     return ST_OK;
 }
 
+/* The version at ref, evicted, is found no more. */
+static int bury(st_gen *g, uint64_t ref, uint64_t seq, st_error *err)
+{
+    uint64_t when;
+    if (!(ref & ST_REF_OVERLAY) && !st_map_get(&g->killed, ref, &when)) {
+        return end_version(g, ref, seq, err); // the file has it as evicted
+    }
+    return st_map_set(&g->buried, ref, seq, err);
+}
+
+/* A put or a delete ends what is there. */
+static int end_any(st_gen *g, uint64_t ref, int state, uint64_t seq, st_error *err)
+{
+    return state == ST_VERSION_LIVES     ? end_version(g, ref, seq, err)
+           : state == ST_VERSION_EVICTED ? bury(g, ref, seq, err)
+                                         : ST_OK;
+}
+
+static int evict_version(st_gen *g, uint64_t ref, uint64_t seq, st_error *err)
+{
+    ST_TRY(st_map_set(&g->evicted, ref, 1, err));
+    return end_version(g, ref, seq, err);
+}
+
 /* Appends a slot for which there is room; old: 1 + the slot before with its id, or 0. Cannot fail
 ** when by_id has the key or room for it. */
 static void push_slot(st_gen *g, st_slot *t, uint64_t old)
@@ -146,12 +195,12 @@ static int apply_put(st_gen *g, const st_frame *f, st_error *err)
 {
     st_slot *t;
     uint64_t ref = 0, old = 0;
-    int found, rc;
+    int state, rc;
     ST_TRY(st_slot_decode(g->schema, f->payload, f->n, &t, err));
     t->seq = f->sequence;
-    found = st_gen_find(g, &g->reader, t->id, ST_SEQ_NEVER - 1, &ref, err);
-    rc = found < 0 ? found : st_map_reserve(&g->by_id, 1, err);
-    rc = rc || !found ? rc : end_version(g, ref, f->sequence, err);
+    rc = st_gen_newest(g, &g->reader, t->id, ST_SEQ_NEVER - 1, &ref, &state, err);
+    rc = rc ? rc : st_map_reserve(&g->by_id, 1, err);
+    rc = rc ? rc : end_any(g, ref, state, f->sequence, err);
     if (rc) {
         st_slot_free(t);
         return rc;
@@ -161,15 +210,21 @@ static int apply_put(st_gen *g, const st_frame *f, st_error *err)
     return ST_OK;
 }
 
-static int apply_delete(st_gen *g, const st_frame *f, st_error *err)
+/* Delete and evict. */
+static int apply_end(st_gen *g, const st_frame *f, st_error *err)
 {
     uint64_t ref = 0;
-    int found;
+    int state;
     if (f->n != 8) {
-        return st_fail(err, ST_CORRUPT, "a delete frame of %zu bytes", f->n);
+        return st_fail(err, ST_CORRUPT, "%s frame of %zu bytes",
+                       f->type == ST_FRAME_EVICT ? "an evict" : "a delete", f->n);
     }
-    found = st_gen_find(g, &g->reader, (int64_t)st_get64(f->payload), ST_SEQ_NEVER - 1, &ref, err);
-    return found > 0 ? end_version(g, ref, f->sequence, err) : found;
+    ST_TRY(st_gen_newest(g, &g->reader, (int64_t)st_get64(f->payload), ST_SEQ_NEVER - 1, &ref,
+                         &state, err));
+    if (f->type == ST_FRAME_EVICT) {
+        return state == ST_VERSION_LIVES ? evict_version(g, ref, f->sequence, err) : ST_OK;
+    }
+    return end_any(g, ref, state, f->sequence, err);
 }
 
 static int apply_set(st_gen *g, const st_frame *f, st_error *err)
@@ -218,7 +273,8 @@ static int apply(st_gen *g, const st_frame *f, st_error *err)
     case ST_FRAME_PUT:
         return apply_put(g, f, err);
     case ST_FRAME_DELETE:
-        return apply_delete(g, f, err);
+    case ST_FRAME_EVICT:
+        return apply_end(g, f, err);
     case ST_FRAME_SET:
         return apply_set(g, f, err);
     case ST_FRAME_CONFIG:
@@ -233,37 +289,60 @@ static int apply(st_gen *g, const st_frame *f, st_error *err)
     }
 }
 
+/* Takes one change, for which there is room: cannot fail. */
+static void adopt_one(st_gen *g, st_logged *c)
+{
+    int lives = c->state == ST_VERSION_LIVES;
+    uint64_t old = 0;
+    switch (c->kind) {
+    case ST_FRAME_SET:
+        if (lives) {
+            st_map_set(&g->patched, c->ref, g->npatch + 1, NULL);
+            g->patch[g->npatch++] = (st_patch){c->ref, c->seq, c->small};
+        } else {
+            h5_free(c->small);
+        }
+        break;
+    case ST_FRAME_EVICT:
+        if (lives) {
+            evict_version(g, c->ref, c->seq, NULL);
+        }
+        break;
+    case ST_FRAME_PUT:
+        end_any(g, c->ref, c->state, c->seq, NULL);
+        c->slot->seq = c->seq;
+        st_map_get(&g->by_id, (uint64_t)c->id, &old);
+        push_slot(g, c->slot, old);
+        if (c->evicted) {
+            evict_version(g, ST_REF_OVERLAY | (g->nslot - 1), c->evicted, NULL);
+        }
+        break;
+    default:
+        end_any(g, c->ref, c->state, c->seq, NULL);
+    }
+}
+
 int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err)
 {
+    size_t evicts = 0;
+    for (size_t i = 0; i < n; i++) {
+        evicts += change[i].kind == ST_FRAME_EVICT || change[i].evicted;
+    }
     ST_TRY(room(g, n, err));
     ST_TRY(st_map_reserve(&g->by_id, n, err));
     ST_TRY(st_map_reserve(&g->killed, n, err));
     ST_TRY(st_map_reserve(&g->patched, n, err));
+    ST_TRY(evicts ? st_map_reserve(&g->evicted, evicts, err) : ST_OK);
+    ST_TRY(g->evicted.n ? st_map_reserve(&g->buried, n, err) : ST_OK);
     for (size_t i = 0; i < n; i++) {
         st_logged *c = &change[i];
-        int fresh = c->kind == ST_FRAME_PUT && c->id >= g->next_id; // an id that never was
-        int rc = fresh ? 0 : st_gen_find(g, &g->reader, c->id, ST_SEQ_NEVER - 1, &c->ref, err);
-        if (rc < 0) {
-            return rc;
+        c->state = ST_VERSION_NONE;
+        if (c->kind != ST_FRAME_PUT || c->id < g->next_id) { // else an id that never was
+            ST_TRY(st_gen_newest(g, &g->reader, c->id, ST_SEQ_NEVER - 1, &c->ref, &c->state, err));
         }
-        c->found = rc;
     }
     for (size_t i = 0; i < n; i++) {
-        st_logged *c = &change[i];
-        uint64_t old = 0;
-        if (c->kind != ST_FRAME_SET && c->found) {
-            end_version(g, c->ref, c->seq, NULL); // there is room: cannot fail
-        }
-        if (c->kind == ST_FRAME_PUT) {
-            c->slot->seq = c->seq;
-            st_map_get(&g->by_id, (uint64_t)c->id, &old);
-            push_slot(g, c->slot, old);
-        } else if (c->kind == ST_FRAME_SET && c->found) {
-            st_map_set(&g->patched, c->ref, g->npatch + 1, NULL);
-            g->patch[g->npatch++] = (st_patch){c->ref, c->seq, c->small};
-        } else if (c->kind == ST_FRAME_SET) {
-            h5_free(c->small);
-        }
+        adopt_one(g, &change[i]);
     }
     return ST_OK;
 }

@@ -58,6 +58,9 @@ typedef struct st_gen {
     size_t nkill, cap_kill;
     st_map killed; /* base row -> sequence */
 
+    st_map evicted; /* ref of a version that an evict frame ended -> 1 */
+    st_map buried;  /* ref of one of those that is not to be found any more -> sequence */
+
     st_patch *patch;
     size_t npatch, cap_patch;
     st_map patched; /* ref -> 1 + newest patch */
@@ -72,13 +75,14 @@ void st_gen_unref(st_gen *g);
 
 /* A change as a frame of the log tells it, for st_gen_adopt. */
 typedef struct st_logged {
-    int kind; /* ST_FRAME_PUT, _DELETE or _SET */
+    int kind; /* ST_FRAME_PUT, _DELETE, _SET or _EVICT */
     int64_t id;
     uint64_t seq;
-    st_slot *slot; /* PUT */
-    st_num *small; /* SET */
-    uint64_t ref;  /* scratch: the version that was there */
-    int found;
+    uint64_t evicted; /* PUT: sequence of the evict frame behind it, or 0 */
+    st_slot *slot;    /* PUT */
+    st_num *small;    /* SET */
+    uint64_t ref;     /* scratch: the version that was there */
+    int state;        /* and what it is */
 } st_logged;
 
 /* Takes a transaction that this process has just written at g->replayed from memory: the n frames
@@ -93,6 +97,13 @@ int st_gen_index(st_gen *g, st_error *err);
 ** how far it came. */
 int st_gen_replay(st_gen *g, h5_io *log, uint64_t to, uint32_t sum, st_error *err);
 
+/* What the newest version of an id is in a snapshot. */
+enum { ST_VERSION_NONE, ST_VERSION_LIVES, ST_VERSION_EVICTED };
+/* *state, and *ref unless it is NONE. */
+int st_gen_newest(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, int *state,
+                  st_error *err);
+/* Was this version evicted in the snapshot seq, and can still be found? */
+int st_gen_evicted(const st_gen *g, uint64_t ref, uint64_t seq);
 /* The row version with this id in the snapshot seq: 1 and *ref, 0, or negative. */
 int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref, st_error *err);
 /* The small values of a base row or slot as its newest patch up to seq has them; NULL when no patch

@@ -700,6 +700,7 @@ void st_image_unref(st_image *im)
     h5_free(im->col);
     h5_free(im->idrun);
     h5_free(im->live);
+    h5_free(im->evicted);
     st_turns_free(im->turns);
     if (im->map) {
         im->file->io->unmap(im->file->io, im->map, im->map_n);
@@ -710,6 +711,19 @@ void st_image_unref(st_image *im)
     }
     pthread_mutex_destroy(&im->lock);
     h5_free(im);
+}
+
+/* Notes an evicted row. */
+static int note_evicted(st_image *im, uint64_t row, st_error *err)
+{
+    if (!im->evicted) {
+        im->evicted = h5_calloc(st_bit_words(im->nrow) + 1, sizeof *im->evicted);
+        if (!im->evicted) {
+            return st_nomem(err);
+        }
+    }
+    st_bit_set(im->evicted, row);
+    return ST_OK;
 }
 
 static int make_live(st_image *im, st_error *err)
@@ -727,9 +741,11 @@ static int make_live(st_image *im, st_error *err)
         uint64_t run = 0;
         rc = st_read_at(&r, ST_PHYS_LIVE, row, &p, &run, err);
         for (uint64_t i = 0; i < run && !rc; i++) {
-            if (p[i]) {
+            if (p[i] == ST_LIVE_SHOWS) {
                 st_bit_set(bits, row + i);
                 n++;
+            } else if (p[i] == ST_LIVE_EVICTED) {
+                rc = note_evicted(im, row + i, err);
             }
         }
         row += run;

@@ -16,8 +16,9 @@
  *           row offsets in order of id
  *           /index/checksums: for each column with chunks, by its path with a dot for the slash,
  *           uint32: CRC32C of each chunk (st_chunk_crc)
- * LIVE      a row position shows unless its byte in /memory/live is 0: deleted, or replaced by a
- *           later row of the same id.
+ * LIVE      a row position shows when its byte in /memory/live is 1. 0: deleted, or replaced by a
+ *           later row of the same id. 2: evicted, the last version of its id; it does not show, and
+ *           goes with the next compact.
  *
  * THREADS   an image is shared by threads; its cache and lazily opened parts are guarded inside. A
  *           st_reader belongs to one thread.
@@ -94,6 +95,7 @@ typedef struct st_image {
     pthread_mutex_t lock; /* guards what follows */
     uint64_t *live;       /* bitmap, made at first use */
     uint64_t nlive;
+    uint64_t *evicted; /* likewise; NULL when there are none */
     int sums_open;
     st_textrun *run;
     size_t nrun;
@@ -119,7 +121,7 @@ void st_image_unref(st_image *im);
 
 void st_cache_free(st_image *im); /* st_reader.c: for st_image_unref */
 
-/* Bitmap of live rows, st_bit_words(nrow) words; *n how many. */
+/* Bitmap of live rows, st_bit_words(nrow) words; *n how many. From then on im->evicted is made. */
 int st_image_live(st_image *im, const uint64_t **bits, uint64_t *n, st_error *err);
 /* The name of a column's checksums. */
 void st_sum_name(const char *path, char *out, size_t n);
@@ -168,6 +170,9 @@ int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_
 /* A logical column of a base row, as the file has it. */
 int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *err);
 
+/* The row with this id that is live or, where there is none (*evicted 1), evicted: 1 and *row, 0
+** when there is neither, negative on failure. */
+int st_image_newest(st_reader *r, int64_t id, uint64_t *row, int *evicted, st_error *err);
 /* The live row with this id: 1 and *row, 0 when there is none, negative on failure. */
 int st_image_find(st_reader *r, int64_t id, uint64_t *row, st_error *err);
 

@@ -384,11 +384,12 @@ static int lower_bound(st_reader *r, const st_idrun *run, int64_t id, uint64_t *
     return ST_OK;
 }
 
-int st_image_find(st_reader *r, int64_t id, uint64_t *out, st_error *err)
+int st_image_newest(st_reader *r, int64_t id, uint64_t *out, int *evicted, st_error *err)
 {
     st_image *im = r->im;
     const uint64_t *live;
     uint64_t n;
+    *evicted = 0;
     ST_TRY(st_image_live(im, &live, &n, err));
     for (size_t k = im->nidrun; k-- > 0;) {
         const st_idrun *run = &im->idrun[k];
@@ -404,9 +405,20 @@ int st_image_find(st_reader *r, int64_t id, uint64_t *out, st_error *err)
             }
             if (st_bit_get(live, row)) {
                 *out = row;
+                *evicted = 0;
                 return 1;
+            }
+            if (im->evicted && st_bit_get(im->evicted, row)) {
+                *out = row;
+                *evicted = 1;
             }
         }
     }
-    return 0;
+    return *evicted;
+}
+
+int st_image_find(st_reader *r, int64_t id, uint64_t *out, st_error *err)
+{
+    int evicted, rc = st_image_newest(r, id, out, &evicted, err);
+    return rc > 0 && evicted ? 0 : rc;
 }

@@ -84,6 +84,9 @@ static inline int st_phys_is_plane(int phys)
     return phys == ST_PHYS_COARSE || phys == ST_PHYS_FINE;
 }
 
+/* What a byte of /memory/live says. */
+enum { ST_LIVE_DEAD = 0, ST_LIVE_SHOWS = 1, ST_LIVE_EVICTED = 2 };
+
 enum { ST_SYNC_OFF = 0, ST_SYNC_NORMAL = 1, ST_SYNC_FULL = 2 };
 /* How near vectors are found: by what suits the number of rows, by planes alone, or by lists of a
  * kind (vec.h; ST_INDEX_IVF and on are VEC_IVF and on). */

@@ -110,6 +110,7 @@ int st_dead_share(st_store *s, double *share, st_error *err)
 static int count_rows(st_view *v, st_stats *out, st_error *err)
 {
     const st_frozen *f = v->f;
+    const uint64_t *evicted;
     for (uint64_t row = st_bit_next(f->live, f->nrow, 0); row < f->nrow;
          row = st_bit_next(f->live, f->nrow, row + 1)) {
         const st_num *small = st_frozen_small(f, row);
@@ -130,6 +131,10 @@ static int count_rows(st_view *v, st_stats *out, st_error *err)
             memcpy(&norm, p, sizeof norm);
         }
         out->vectors += !isnan(norm);
+    }
+    ST_TRY(st_frozen_evicted(v, &evicted, err));
+    for (size_t i = 0; i < st_bit_words(f->nrow); i++) {
+        out->evicted += (uint64_t)__builtin_popcountll(evicted[i]);
     }
     out->rows = f->nlive;
     out->base_rows = f->nbase;

@@ -61,19 +61,21 @@ typedef struct st_store {
 
 /* ---------------------------------------------------------------------------------- transaction */
 
-enum { ST_OP_PUT, ST_OP_KILL, ST_OP_PATCH, ST_OP_CONFIG };
+enum { ST_OP_PUT, ST_OP_KILL, ST_OP_EVICT, ST_OP_BURY, ST_OP_PATCH, ST_OP_CONFIG };
 
 /* One undoable step of a transaction. */
 typedef struct st_op {
     int kind;
     int64_t id;
-    uint64_t ref;   /* PUT: the private slot; KILL, PATCH: the version touched */
-    int had_entry;  /* PUT, KILL: txn.by_id had an entry for id: */
+    uint64_t ref;   /* PUT: the private slot; KILL, EVICT, BURY, PATCH: the version touched */
+    int had_entry;  /* PUT, KILL, EVICT, BURY: txn.by_id had an entry for id: */
     uint64_t entry; /* this one */
     uint64_t patch; /* PATCH: 1 + its patch; entry: 1 + the patch of ref before, or 0 */
 } st_op;
 
-#define ST_ENTRY_GONE UINT64_MAX /* txn.by_id: the row was deleted */
+/* txn.by_id: the row was deleted; or evicted by that op, which lies below this bit */
+#define ST_ENTRY_GONE    UINT64_MAX
+#define ST_ENTRY_EVICTED ((uint64_t)1 << 63)
 
 typedef struct st_mark {
     int n;
@@ -104,7 +106,7 @@ typedef struct st_txn {
     size_t nop, cap_op;
     st_mark *mark;
     size_t nmark, cap_mark;
-    st_map by_id;   /* id -> private slot or ST_ENTRY_GONE */
+    st_map by_id;   /* id -> private slot, ST_ENTRY_GONE or ST_ENTRY_EVICTED | op */
     st_map killed;  /* base and overlay refs that ended here -> 1 */
     st_map patched; /* ref -> 1 + newest patch */
     vec_text *text; /* tokens of the first ntext private slots; NULL before st_txn_index */
@@ -138,6 +140,7 @@ typedef struct st_frozen {
     /* row -> pointer to its small values, where they are not those it was written with */
     st_map patched;
     struct st_turns *turns; /* st_turns.c: of the rows behind the base; made at first use */
+    uint64_t *evicted;      /* bitmap of nrow; made at first use */
 } st_frozen;
 
 struct st_conn {
@@ -237,6 +240,8 @@ int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
 
 /* st_txn.c */
 int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
+/* 1: op number i evicts the version that is still the newest of its id. */
+int st_txn_evicts(const st_txn *t, size_t i);
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
 void st_writer_unlock(st_store *s, st_conn *c);
 void st_txn_free(st_conn *c);        /* what a connection keeps for its next transaction */
@@ -248,6 +253,9 @@ void st_conn_options(st_conn *c,
 /* st_view.c */
 void st_frozen_unref(st_frozen *f);
 int64_t st_frozen_id(st_view *v, uint64_t row);
+/* Bitmap of the rows that were evicted and can be found. ST_MISUSE where the connection has written
+** since the view was opened. */
+int st_frozen_evicted(st_view *v, const uint64_t **bits, st_error *err);
 /* Small values of a row that is no base row, or that has a patch; NULL: read the base. */
 const st_num *st_frozen_small(const st_frozen *f, uint64_t row);
 

@@ -11,6 +11,8 @@
 
 #include "st_store.h"
 
+#include <math.h>
+
 #include "vec.h"
 
 /* ----------------------------------------------------------------------------------------- undo */
@@ -34,11 +36,15 @@ static void undo_one(st_txn *t)
         set_entry(t, op->id, op->had_entry, op->entry);
         break;
     case ST_OP_KILL:
+    case ST_OP_EVICT:
         if (op->ref & ST_REF_PRIVATE) {
             t->gone[ST_REF_INDEX(op->ref)] = 0;
         } else {
             st_map_remove(&t->killed, op->ref);
         }
+        set_entry(t, op->id, op->had_entry, op->entry);
+        break;
+    case ST_OP_BURY:
         set_entry(t, op->id, op->had_entry, op->entry);
         break;
     case ST_OP_PATCH:
@@ -66,7 +72,7 @@ static void undo_to(st_txn *t, size_t nop)
 static int room(st_conn *c, st_error *err)
 {
     st_txn *t = &c->txn;
-    ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 2, sizeof *t->op, err));
+    ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 3, sizeof *t->op, err));
     ST_TRY(st_grow(&t->slot, &t->cap_slot, t->nslot + 1, sizeof *t->slot, err));
     ST_TRY(st_grow(&t->gone, &t->cap_gone, t->nslot + 1, sizeof *t->gone, err));
     ST_TRY(st_grow(&t->patch, &t->cap_patch, t->npatch + 1, sizeof *t->patch, err));
@@ -81,19 +87,31 @@ static int room(st_conn *c, st_error *err)
 
 /* -------------------------------------------------------------------------------------- finding */
 
-/* The version of id that this transaction sees: 1 and *ref, 0, or negative. */
-static int find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
+/* The newest version of id that this transaction sees: *state (ST_VERSION_), and *ref unless it is
+** NONE. */
+static int newest(st_conn *c, int64_t id, uint64_t *ref, int *state, st_error *err)
 {
     uint64_t entry;
     int rc;
     if (st_map_get(&c->txn.by_id, (uint64_t)id, &entry)) {
-        *ref = ST_REF_PRIVATE | entry;
-        return entry != ST_ENTRY_GONE;
+        *state = entry == ST_ENTRY_GONE     ? ST_VERSION_NONE
+                 : entry & ST_ENTRY_EVICTED ? ST_VERSION_EVICTED
+                                            : ST_VERSION_LIVES;
+        *ref = *state == ST_VERSION_EVICTED ? c->txn.op[entry & ~ST_ENTRY_EVICTED].ref
+                                            : ST_REF_PRIVATE | entry;
+        return ST_OK;
     }
     pthread_mutex_lock(&c->store->lock);
-    rc = st_gen_find(c->gen, &c->gen->reader, id, c->seq, ref, err);
+    rc = st_gen_newest(c->gen, &c->gen->reader, id, c->seq, ref, state, err);
     pthread_mutex_unlock(&c->store->lock);
     return rc;
+}
+
+/* The version of id that this transaction sees: 1 and *ref, 0, or negative. */
+static int find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
+{
+    int state, rc = newest(c, id, ref, &state, err);
+    return rc ? rc : state == ST_VERSION_LIVES;
 }
 
 static int need_txn(const st_conn *c, st_error *err)
@@ -112,39 +130,55 @@ int st_exists(st_conn *c, int64_t id, st_error *err)
 
 /* -------------------------------------------------------------------------------------- writing */
 
-static void push_kill(st_txn *t, int64_t id, uint64_t ref)
+static st_op *push_op(st_txn *t, int kind, int64_t id, uint64_t ref)
 {
     st_op *op = &t->op[t->nop++];
     memset(op, 0, sizeof *op);
-    op->kind = ST_OP_KILL;
+    op->kind = kind;
     op->id = id;
     op->ref = ref;
     op->had_entry = st_map_get(&t->by_id, (uint64_t)id, &op->entry);
+    t->version++;
+    return op;
+}
+
+/* KILL or EVICT. */
+static void push_end(st_txn *t, int kind, int64_t id, uint64_t ref)
+{
+    size_t at = t->nop;
+    push_op(t, kind, id, ref);
     if (ref & ST_REF_PRIVATE) {
         t->gone[ST_REF_INDEX(ref)] = 1;
     } else {
         st_map_set(&t->killed, ref, 1, NULL);
     }
+    st_map_set(&t->by_id, (uint64_t)id, kind == ST_OP_EVICT ? ST_ENTRY_EVICTED | at : ST_ENTRY_GONE,
+               NULL);
+}
+
+/* An evicted version is not to be found any more. */
+static void push_bury(st_txn *t, int64_t id, uint64_t ref)
+{
+    push_op(t, ST_OP_BURY, id, ref);
     st_map_set(&t->by_id, (uint64_t)id, ST_ENTRY_GONE, NULL);
-    t->version++;
+}
+
+int st_txn_evicts(const st_txn *t, size_t i)
+{
+    uint64_t entry;
+    return t->op[i].kind == ST_OP_EVICT && st_map_get(&t->by_id, (uint64_t)t->op[i].id, &entry) &&
+           entry == (ST_ENTRY_EVICTED | i);
 }
 
 /* Takes slot over; there is room. */
 static void push_put(st_txn *t, st_slot *slot)
 {
-    st_op *op = &t->op[t->nop];
     uint64_t n = t->nslot;
-    memset(op, 0, sizeof *op);
-    op->kind = ST_OP_PUT;
-    op->id = slot->id;
-    op->ref = ST_REF_PRIVATE | n;
-    op->had_entry = st_map_get(&t->by_id, (uint64_t)slot->id, &op->entry);
+    push_op(t, ST_OP_PUT, slot->id, ST_REF_PRIVATE | n);
     t->slot[n] = slot;
     t->gone[n] = 0;
     t->nslot++;
-    t->nop++;
     st_map_set(&t->by_id, (uint64_t)slot->id, n, NULL);
-    t->version++;
 }
 
 int st_txn_index(st_txn *t, st_error *err)
@@ -193,14 +227,16 @@ static int take_id(st_conn *c, const st_value *v, int64_t *id, st_error *err)
 int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
 {
     st_slot *slot;
-    uint64_t ref;
-    int rc;
+    uint64_t ref = 0;
+    int rc, state = ST_VERSION_NONE;
     ST_TRY(need_txn(c, err));
     ST_TRY(take_id(c, &row->values[ST_COL_ID], id, err));
     // An id of our own choice is above all that ever were.
-    rc = row->values[ST_COL_ID].type == ST_NULL ? 0 : find(c, *id, &ref, err);
-    if (rc) {
-        return rc < 0 ? rc : st_fail(err, ST_EXISTS, "id %lld is taken", (long long)*id);
+    if (row->values[ST_COL_ID].type != ST_NULL) {
+        ST_TRY(newest(c, *id, &ref, &state, err));
+    }
+    if (state == ST_VERSION_LIVES) {
+        return st_fail(err, ST_EXISTS, "id %lld is taken", (long long)*id);
     }
     ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
     slot->id = *id;
@@ -209,12 +245,16 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
         st_slot_free(slot);
         return rc;
     }
+    if (state == ST_VERSION_EVICTED) {
+        push_bury(&c->txn, *id, ref);
+    }
     push_put(&c->txn, slot);
     saw_id(&c->txn, *id);
     return ST_OK;
 }
 
-int st_delete(st_conn *c, int64_t id, st_error *err)
+/* KILL or EVICT of the row that is there. */
+static int end_row(st_conn *c, int kind, int64_t id, st_error *err)
 {
     uint64_t ref;
     int rc;
@@ -224,7 +264,34 @@ int st_delete(st_conn *c, int64_t id, st_error *err)
         return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
     }
     ST_TRY(room(c, err));
-    push_kill(&c->txn, id, ref);
+    push_end(&c->txn, kind, id, ref);
+    return ST_OK;
+}
+
+int st_delete(st_conn *c, int64_t id, st_error *err)
+{
+    return end_row(c, ST_OP_KILL, id, err);
+}
+
+int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err)
+{
+    if (!reason || !isfinite(now)) {
+        return st_fail(err, ST_MISUSE, "an eviction needs a reason and a time");
+    }
+    return end_row(c, ST_OP_EVICT, id, err);
+}
+
+int st_evicted_drop(st_conn *c, int64_t id, st_error *err)
+{
+    uint64_t ref;
+    int state;
+    ST_TRY(need_txn(c, err));
+    ST_TRY(newest(c, id, &ref, &state, err));
+    if (state != ST_VERSION_EVICTED) {
+        return st_fail(err, ST_NOTFOUND, "row %lld is not evicted", (long long)id);
+    }
+    ST_TRY(room(c, err));
+    push_bury(&c->txn, id, ref);
     return ST_OK;
 }
 
@@ -334,9 +401,10 @@ static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_
     return rc;
 }
 
-/* A new row in place of the one at ref; whole or not at all. */
-static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const st_row *row,
-                        const uint8_t *changed, st_error *err)
+/* A new row in place of the one at ref; whole or not at all. evicted: a version of the id to that
+** it takes the place of, or NULL. */
+static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const uint64_t *evicted,
+                        const st_row *row, const uint8_t *changed, st_error *err)
 {
     st_txn *t = &c->txn;
     st_slot *slot = NULL;
@@ -348,7 +416,10 @@ static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const 
         st_slot_free(slot);
         return rc;
     }
-    push_kill(t, id, ref);
+    push_end(t, ST_OP_KILL, id, ref);
+    if (evicted) {
+        push_bury(t, to, *evicted);
+    }
     push_put(t, slot);
     saw_id(t, to);
     return ST_OK;
@@ -356,9 +427,9 @@ static int update_heavy(st_conn *c, int64_t id, int64_t to, uint64_t ref, const 
 
 int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err)
 {
-    uint64_t ref, other;
+    uint64_t ref, other = 0;
     int64_t to = id;
-    int heavy = 0, any = 0, rc;
+    int heavy = 0, any = 0, rc, state = ST_VERSION_NONE;
     ST_TRY(need_txn(c, err));
     for (int i = 0; i < c->store->schema->ncol; i++) {
         any |= changed[i];
@@ -375,15 +446,16 @@ int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed,
         return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
     }
     if (to != id) {
-        rc = find(c, to, &other, err);
-        if (rc) {
-            return rc < 0 ? rc : st_fail(err, ST_EXISTS, "id %lld is taken", (long long)to);
-        }
+        ST_TRY(newest(c, to, &other, &state, err));
+    }
+    if (state == ST_VERSION_LIVES) {
+        return st_fail(err, ST_EXISTS, "id %lld is taken", (long long)to);
     }
     if (!any) {
         return ST_OK;
     }
-    return heavy ? update_heavy(c, id, to, ref, row, changed, err)
+    return heavy ? update_heavy(c, id, to, ref, state == ST_VERSION_EVICTED ? &other : NULL, row,
+                                changed, err)
                  : update_small(c, id, ref, row, changed, err);
 }
 

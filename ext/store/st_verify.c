@@ -248,7 +248,8 @@ static int check_vector(check *k, uint64_t row, uint8_t *record, st_error *err)
 static int check_row(check *k, uint64_t row, uint8_t *record, st_error *err)
 {
     int64_t id;
-    uint64_t found = 0;
+    uint64_t found = 0, run;
+    const uint8_t *live;
     int rc;
     for (int i = 0; i < k->im->schema->nsmall; i++) {
         st_num v;
@@ -256,6 +257,10 @@ static int check_row(check *k, uint64_t row, uint8_t *record, st_error *err)
         check_small(k, row, i, v);
     }
     ST_TRY(check_vector(k, row, record, err));
+    ST_TRY(st_read_at(&k->r, ST_PHYS_LIVE, row, &live, &run, err));
+    if (*live > ST_LIVE_EVICTED) {
+        note(k, "live: row %llu holds %d", (unsigned long long)row, *live);
+    }
     ST_TRY(st_read_id(&k->r, row, &id, err));
     if (!st_bit_get(k->live, row)) {
         return ST_OK;

@@ -19,6 +19,7 @@ void st_frozen_unref(st_frozen *f)
         st_gen_unref(f->gen);
         h5_free(f->slot);
         h5_free(f->live);
+        h5_free(f->evicted);
         st_map_free(&f->patched);
         st_turns_free(f->turns);
         h5_free(f);
@@ -251,7 +252,7 @@ int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err)
     if (f->nprivate && f->version == c->txn.version) {
         if (st_map_get(&c->txn.by_id, (uint64_t)id, &entry)) {
             *row = f->nbase + entry;
-            return entry == ST_ENTRY_GONE ? ST_NOTFOUND : ST_OK;
+            return entry & ST_ENTRY_EVICTED ? ST_NOTFOUND : ST_OK; // that bit GONE has, too
         }
     } else if (f->nprivate) {
         for (uint64_t i = f->nprivate; i-- > 0;) {
@@ -272,4 +273,104 @@ int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err)
         return ST_OK;
     }
     return ST_NOTFOUND;
+}
+
+/* -------------------------------------------------------------------------------------- evicted */
+
+/* The bits of what this connection's transaction has evicted, or taken away of what was. */
+static void mark_own(st_frozen *f, const st_txn *t)
+{
+    for (size_t i = 0; t->active && i < t->nop; i++) {
+        uint64_t row = row_of_ref(f, t->op[i].ref);
+        if (t->op[i].kind == ST_OP_BURY) {
+            st_bit_clear(f->evicted, row);
+        } else if (st_txn_evicts(t, i)) {
+            st_bit_set(f->evicted, row);
+        }
+    }
+}
+
+/* With the store's lock held. */
+static int mark_evicted(st_frozen *f, st_error *err)
+{
+    const st_gen *g = f->gen;
+    uint64_t when;
+    f->evicted = h5_calloc(st_bit_words(f->nrow) + 1, sizeof *f->evicted);
+    if (!f->evicted) {
+        return st_nomem(err);
+    }
+    if (g->image->evicted) {
+        memcpy(f->evicted, g->image->evicted, st_bit_words(f->nbase) * sizeof *f->evicted);
+    }
+    for (size_t i = 0; i < g->nkill; i++) {
+        if (g->kill[i].seq <= f->seq) {
+            st_bit_clear(f->evicted, g->kill[i].row);
+        }
+    }
+    for (size_t i = 0; i < g->evicted.cap; i++) {
+        const st_map_entry *e = &g->evicted.slot[i];
+        int overlay = (e->key & ST_REF_OVERLAY) != 0;
+        if (e->used != 1 || (overlay && ST_REF_INDEX(e->key) >= f->noverlay)) {
+            continue;
+        }
+        when = overlay ? g->dead[ST_REF_INDEX(e->key)] : ST_SEQ_NEVER;
+        if (!overlay) {
+            st_map_get(&g->killed, e->key, &when);
+        }
+        if (when <= f->seq && st_gen_evicted(g, e->key, f->seq)) {
+            st_bit_set(f->evicted, row_of_ref(f, e->key));
+        }
+    }
+    return ST_OK;
+}
+
+static int current(const st_view *v, st_error *err)
+{
+    return v->f->version == v->conn->txn.version
+               ? ST_OK
+               : st_fail(err, ST_MISUSE, "the connection has written since the view was opened");
+}
+
+int st_frozen_evicted(st_view *v, const uint64_t **bits, st_error *err)
+{
+    st_frozen *f = v->f;
+    int rc = current(v, err);
+    if (!rc && !f->evicted) {
+        pthread_mutex_lock(&v->conn->store->lock);
+        rc = mark_evicted(f, err);
+        pthread_mutex_unlock(&v->conn->store->lock);
+        if (!rc) {
+            mark_own(f, &v->conn->txn);
+        }
+    }
+    *bits = f->evicted;
+    return rc;
+}
+
+int st_evicted_find(st_view *v, int64_t id, uint64_t *row, st_error *err)
+{
+    st_conn *c = v->conn;
+    uint64_t entry, ref = 0;
+    int state = ST_VERSION_NONE, rc;
+    ST_TRY(current(v, err));
+    if (c->txn.active && st_map_get(&c->txn.by_id, (uint64_t)id, &entry)) {
+        if (entry == ST_ENTRY_GONE || !(entry & ST_ENTRY_EVICTED)) {
+            return ST_NOTFOUND;
+        }
+        *row = row_of_ref(v->f, c->txn.op[entry & ~ST_ENTRY_EVICTED].ref);
+        return ST_OK;
+    }
+    pthread_mutex_lock(&c->store->lock);
+    rc = st_gen_newest(v->f->gen, &v->reader, id, v->f->seq, &ref, &state, err);
+    pthread_mutex_unlock(&c->store->lock);
+    *row = row_of_ref(v->f, ref);
+    return rc ? rc : state == ST_VERSION_EVICTED ? ST_OK : ST_NOTFOUND;
+}
+
+int st_evicted_next(st_view *v, uint64_t from, uint64_t *row, st_error *err)
+{
+    const uint64_t *bits;
+    ST_TRY(st_frozen_evicted(v, &bits, err));
+    *row = from < v->f->nrow ? st_bit_next(bits, v->f->nrow, from) : v->f->nrow;
+    return *row < v->f->nrow ? ST_OK : ST_NOTFOUND;
 }

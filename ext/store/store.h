@@ -247,6 +247,13 @@ int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed,
 int st_column_heavy(const st_conn *c,
                     int col); /* 1: changing it writes a new row; 0: it is changed in place */
 int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there is no such row */
+/* The row goes out of every read as by st_delete, but its last version stays to be found
+** (st_evicted_find) until a compact, a row of the same id, or st_evicted_drop. ST_NOTFOUND when
+** there is no such row. reason: a word or a line for people; now: Unix seconds. */
+int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err);
+/* An evicted row is to be found no more (its bytes go with the next compact). ST_NOTFOUND when the
+** newest version of id is not an evicted one. */
+int st_evicted_drop(st_conn *c, int64_t id, st_error *err);
 /* Is this id there, as this connection sees it inside its transaction? ST_OK or ST_NOTFOUND. */
 int st_exists(st_conn *c, int64_t id, st_error *err);
 
@@ -306,6 +313,13 @@ int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *er
 /* The row with this id; ST_NOTFOUND. */
 int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err);
 uint64_t st_view_count(const st_view *v); /* visible rows */
+/* The version of this id that was evicted last, for st_view_value; ST_NOTFOUND when the id lives or
+** was not evicted, ST_MISUSE when the connection has written since the view was opened. Bringing a
+** row back is a st_put of its values, with tokens made anew. */
+int st_evicted_find(st_view *v, int64_t id, uint64_t *row, st_error *err);
+/* The first evicted row at or after from, in the order they were written; ST_NOTFOUND at the end,
+** ST_MISUSE as above. */
+int st_evicted_next(st_view *v, uint64_t from, uint64_t *row, st_error *err);
 
 /* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for
 ** text and blobs. Comparing a number column with text, or text with a number, is settled by the
@@ -454,6 +468,7 @@ typedef struct st_stats {
     uint64_t vectors;               /* rows with a vector */
     uint64_t tier[3];               /* working, episodic, semantic */
     uint64_t dead_rows;             /* positions in the file that no longer show */
+    uint64_t evicted;               /* rows that st_evicted_find can find */
     uint64_t base_rows;             /* positions in the file */
     uint64_t log_rows;              /* row versions in the log */
     uint64_t file_bytes, log_bytes; /* of the log: what is in use */

@@ -272,6 +272,11 @@ t_table *t_table_copy(const t_table *t)
         c->row[i] = t->row[i];
         c->row[i]->refs++;
     }
+    c->evicted = must(malloc((t->nevicted + 1) * sizeof *c->evicted));
+    for (; c->nevicted < t->nevicted; c->nevicted++) {
+        c->evicted[c->nevicted] = t->evicted[c->nevicted];
+        c->evicted[c->nevicted]->refs++;
+    }
     return c;
 }
 
@@ -279,8 +284,11 @@ void t_table_free(t_table *t)
 {
     for (size_t i = 0; t && i < t->n; i++)
         t_mrow_unref(t->row[i]);
-    if (t)
+    if (t) {
+        t_table_compact(t);
+        free(t->evicted);
         free(t->row);
+    }
     free(t);
 }
 
@@ -304,9 +312,47 @@ t_mrow *t_table_find(const t_table *t, int64_t id)
     return i < t->n && t->row[i]->id == id ? t->row[i] : NULL;
 }
 
+t_mrow *t_table_evicted(const t_table *t, int64_t id)
+{
+    for (size_t i = 0; i < t->nevicted; i++)
+        if (t->evicted[i]->id == id)
+            return t->evicted[i];
+    return NULL;
+}
+
+void t_table_forget(t_table *t, int64_t id)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < t->nevicted; i++) {
+        if (t->evicted[i]->id == id)
+            t_mrow_unref(t->evicted[i]);
+        else
+            t->evicted[k++] = t->evicted[i];
+    }
+    t->nevicted = k;
+}
+
+void t_table_compact(t_table *t)
+{
+    while (t->nevicted)
+        t_mrow_unref(t->evicted[--t->nevicted]);
+}
+
+void t_table_evict(t_table *t, int64_t id)
+{
+    t_mrow *r = t_table_find(t, id);
+    if (!r)
+        return;
+    t->evicted = must(realloc(t->evicted, (t->nevicted + 1) * sizeof *t->evicted));
+    t->evicted[t->nevicted++] = r;
+    r->refs++;
+    t_table_remove(t, id);
+}
+
 void t_table_set(t_table *t, t_mrow *r)
 {
     size_t i = position(t, r->id);
+    t_table_forget(t, r->id);
     if (i < t->n && t->row[i]->id == r->id) {
         t_mrow_unref(t->row[i]);
         t->row[i] = r;
@@ -331,14 +377,24 @@ void t_table_remove(t_table *t, int64_t id)
     }
 }
 
+static int same_row(const t_mrow *a, const t_mrow *b)
+{
+    int same = a && b;
+    for (int c = 0; c < T_NCOL && same; c++)
+        same = t_same(&a->v[c], &b->v[c]);
+    return same;
+}
+
 int t_table_same(const t_table *a, const t_table *b)
 {
-    if (a->n != b->n)
+    if (a->n != b->n || a->nevicted != b->nevicted)
         return 0;
     for (size_t i = 0; i < a->n; i++)
-        for (int c = 0; c < T_NCOL; c++)
-            if (!t_same(&a->row[i]->v[c], &b->row[i]->v[c]))
-                return 0;
+        if (!same_row(a->row[i], b->row[i]))
+            return 0;
+    for (size_t i = 0; i < a->nevicted; i++)
+        if (!same_row(a->evicted[i], t_table_evicted(b, a->evicted[i]->id)))
+            return 0;
     return 1;
 }
 
@@ -384,6 +440,15 @@ t_table *t_table_of(st_view *v, size_t dim, int metric, st_error *err)
         st_cursor_close(cur);
     if (!rc && rows != t->n)
         rc = st_fail(err, ST_CORRUPT, "an id came twice");
+    for (uint64_t at = 0; !rc && (rc = st_evicted_next(v, at, &at, err)) == ST_OK; at++) {
+        t_mrow *r = row_of(v, at, dim, err);
+        rc = r ? ST_OK : ST_CORRUPT;
+        if (r) {
+            t_table_set(t, r);
+            t_table_evict(t, r->id);
+        }
+    }
+    rc = rc == ST_NOTFOUND ? ST_OK : rc;
     if (rc) {
         t_table_free(t);
         return NULL;
@@ -669,6 +734,36 @@ static void check_find(st_view *v, const t_table *t, t_rng *r)
     }
 }
 
+/* Evicted rows: each by its id, and all of them in a row. */
+static void check_evicted(st_view *v, const t_table *t)
+{
+    st_error err = {0, ""};
+    uint64_t at = 0, row;
+    size_t n = 0;
+    int rc = st_evicted_next(v, at, &at, &err);
+    if (rc == ST_MISUSE)
+        return;
+    for (; rc == ST_OK; n++, rc = st_evicted_next(v, at + 1, &at, &err)) {
+        st_value id;
+        const t_mrow *want;
+        t_ok(&err, st_view_value(v, at, ST_COL_ID, &id, &err));
+        want = t_table_evicted(t, id.i);
+        if (!want)
+            fail_msg("row %lld is not among the evicted", (long long)id.i);
+        t_ok(&err, st_evicted_find(v, id.i, &row, &err));
+        if (row != at)
+            fail_msg("evicted row %lld is at %llu and %llu", (long long)id.i,
+                     (unsigned long long)at, (unsigned long long)row);
+        for (int c = 0; c < T_NCOL; c++)
+            check_value(v, at, want, c);
+    }
+    assert_int_equal(rc, ST_NOTFOUND);
+    if (n != t->nevicted)
+        fail_msg("%zu evicted rows, expected %zu", n, t->nevicted);
+    for (size_t i = 0; i < t->n && i < 4; i++)
+        assert_int_equal(st_evicted_find(v, t->row[i]->id, &row, &err), ST_NOTFOUND);
+}
+
 static void random_search(st_view *v, const t_table *t, t_rng *r)
 {
     st_value list[2][4];
@@ -713,6 +808,7 @@ void t_check_view(st_view *v, const t_table *t, t_rng *r, int searches)
     q.order = t_rng_below(r, 2) ? ST_ORDER_ID : ST_ORDER_ID_DESC;
     check_scan(v, t, &q, 0);
     check_find(v, t, r);
+    check_evicted(v, t);
     for (int i = 0; i < searches; i++)
         random_search(v, t, r);
 }

@@ -42,6 +42,8 @@ typedef struct t_table {
     int metric;
     t_mrow **row; /* by id */
     size_t n, cap;
+    t_mrow **evicted; /* that can be found, in any order */
+    size_t nevicted;
 } t_table;
 
 t_table *t_table_new(size_t dim, int metric);
@@ -50,7 +52,11 @@ void t_table_free(t_table *t);
 t_mrow *t_table_find(const t_table *t, int64_t id); /* NULL when it is not there */
 void t_table_set(t_table *t, t_mrow *r);            /* replaces the row of that id */
 void t_table_remove(t_table *t, int64_t id);
-/* The same rows, by their values. */
+void t_table_evict(t_table *t, int64_t id);
+t_mrow *t_table_evicted(const t_table *t, int64_t id); /* NULL when it is none of them */
+void t_table_forget(t_table *t, int64_t id);           /* an evicted row is found no more */
+void t_table_compact(t_table *t);                      /* none is */
+/* The same rows and evicted rows, by their values. */
 int t_table_same(const t_table *a, const t_table *b);
 /* All rows of a view; NULL, with err filled, when it cannot be read. */
 t_table *t_table_of(st_view *v, size_t dim, int metric, st_error *err);
@@ -61,7 +67,8 @@ st_term t_term_random(t_rng *r, const t_table *t, st_value *list);
 /* A few words of the vocabulary of t_mrow_random. */
 size_t t_query_random(t_rng *r, uint8_t *tokens, size_t room);
 
-/* Compares count, scans, rows by id and values; then `searches` times a filter, a vector, a text
+/* Compares count, scans, rows by id and values, evicted rows (unless the connection has written
+** since); then `searches` times a filter, a vector, a text
 ** and a fused search. */
 void t_check_view(st_view *v, const t_table *t, t_rng *r, int searches);
 /* The same of a fresh view. */

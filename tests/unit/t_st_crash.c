@@ -117,6 +117,11 @@ static void change_some(story *s, t_table *t)
         t_delete(s->c, id);
         t_table_remove(t, id);
     }
+    if (t->n > 3 && t_rng_below(&s->r, 2)) {
+        int64_t id = t->row[t_rng_below(&s->r, t->n)]->id;
+        t_ok(&err, st_evict(s->c, id, "test", 1, &err));
+        t_table_evict(t, id);
+    }
     if (t->n > 3) {
         t_mrow *old = t->row[t_rng_below(&s->r, t->n)], *next;
         uint8_t changed[T_NCOL] = {0};

@@ -66,6 +66,13 @@ static void change_small(t_table *t, int64_t id, double importance)
     t_mrow_unref(other);
 }
 
+static void evict(st_conn *c, t_table *t, int64_t id)
+{
+    st_error err = {0, ""};
+    t_ok(&err, st_evict(c, id, "test", 1, &err));
+    t_table_evict(t, id);
+}
+
 static int make_template(void **state)
 {
     t_db db = t_db_new(1);
@@ -79,6 +86,9 @@ static int make_template(void **state)
     st_conn *c = t_open_spec(&template_dir, &h, &spec);
     for (int i = 0; i < BASE_ROWS; i++)
         commit_row(c, &h, t_mrow_random(&r, T_DIM, i == 3 ? 100 : i));
+    t_begin(c, &h);
+    evict(c, template_table, 12);
+    t_commit(c, &h);
     t_flush(c);
     for (int i = 0; i < LOG_ROWS; i++)
         commit_row(c, &h, t_mrow_random(&r, T_DIM, BASE_ROWS + i));
@@ -89,6 +99,7 @@ static int make_template(void **state)
         t_delete(c, id + 1);
         t_table_remove(template_table, id + 1);
     }
+    evict(c, template_table, BASE_ROWS + 5);
     t_commit(c, &h);
     t_dir copy = t_dir_new();
     t_dir_copy(&template_dir, &copy);
@@ -220,6 +231,39 @@ static void effect_delete(run *r, t_table *t)
 {
     (void)r;
     t_table_remove(t, 7);
+}
+
+/* One of the file, one of the log; and one that was is given up. */
+static int go_evict(run *r, st_error *err)
+{
+    int rc = st_evict(r->c, 8, "test", 1, err);
+    rc = rc ? rc : st_evict(r->c, BASE_ROWS + 6, "test", 1, err);
+    return rc ? rc : st_evicted_drop(r->c, 12, err);
+}
+
+static void effect_evict(run *r, t_table *t)
+{
+    (void)r;
+    t_table_evict(t, 8);
+    t_table_evict(t, BASE_ROWS + 6);
+    t_table_forget(t, 12);
+}
+
+static int go_evict_whole(run *r, st_error *err)
+{
+    int rc = t_begin_rc(r->c, &r->h, err);
+    rc = rc ? rc : go_evict(r, err);
+    if (rc) {
+        t_rollback(r->c, &r->h);
+        return rc;
+    }
+    return t_commit_rc(r->c, &r->h, err);
+}
+
+static void effect_compact(run *r, t_table *t)
+{
+    (void)r;
+    t_table_compact(t);
 }
 
 static int go_option(run *r, st_error *err)
@@ -385,9 +429,10 @@ static const action actions[] = {
     {"prepare", 1, go_prepare, NULL, 0},
     {"reading inside a transaction", 1, go_read, NULL, 0},
     {"transaction", 0, go_transaction, effect_transaction, 1},
+    {"transaction that evicts", 0, go_evict_whole, effect_evict, 1},
     {"transaction that flushes", 0, go_flushing, effect_transaction, 1},
     {"flush", 0, go_flush, NULL, 1},
-    {"compact", 0, go_compact, NULL, 1},
+    {"compact", 0, go_compact, effect_compact, 1},
     {"verify", 0, go_verify, NULL, 0},
     {"backup", 0, go_backup, NULL, 0},
     {"reading", 0, go_read, NULL, 0},

@@ -77,6 +77,7 @@ typedef struct command {
     uint64_t seed;
     int64_t txid; /* of its host */
     int64_t id0, del;
+    int evict; /* del is evicted */
     int n;
 } command;
 
@@ -108,7 +109,7 @@ static int work(world *w, const command *k, reply *out)
         rc = st_put(c, &row, &id, &err);
     }
     if (!rc && k->finish != FLUSH && k->del != NO_ROW)
-        rc = st_delete(c, k->del, &err);
+        rc = k->evict ? st_evict(c, k->del, "test", 1, &err) : st_delete(c, k->del, &err);
     if (!rc && k->finish > DIE_BEFORE)
         rc = st_prepare(c, 0, &out->txid, owner, &err);
     if (!rc && k->finish == DIE_AFTER) {
@@ -298,6 +299,8 @@ static void begin(world *w, int i)
     if (!rc) {
         c->txn = 1;
         c->work = t_table_copy(w->committed);
+        if (c->nview)
+            set_pin(c, w->committed, w->version); // the same rows, perhaps after a compact
     }
 }
 
@@ -390,6 +393,55 @@ static void delete (world *w, conn *c)
     t_table_remove(c->work, id);
 }
 
+static void evict(world *w, conn *c)
+{
+    st_error err = {0, ""};
+    int64_t id = some_id(w, c->work);
+    int there = t_table_find(c->work, id) != NULL;
+    TRACE("evict %lld", (long long)id);
+    expect_code(st_evict(c->c, id, "test", 1, &err), there ? ST_OK : ST_NOTFOUND, &err);
+    assert_int_equal(st_exists(c->c, id, &err), ST_NOTFOUND);
+    t_table_evict(c->work, id);
+}
+
+static int64_t some_evicted(world *w, const t_table *t)
+{
+    return t->nevicted ? t->evicted[t_rng_below(&w->r, t->nevicted)]->id : some_id(w, t);
+}
+
+static void drop_evicted(world *w, conn *c)
+{
+    st_error err = {0, ""};
+    int64_t id = some_evicted(w, c->work);
+    int there = t_table_evicted(c->work, id) != NULL;
+    TRACE("drop evicted %lld", (long long)id);
+    expect_code(st_evicted_drop(c->c, id, &err), there ? ST_OK : ST_NOTFOUND, &err);
+    t_table_forget(c->work, id);
+}
+
+/* Puts an evicted row back with the values that a view gives. */
+static void restore(world *w, conn *c)
+{
+    st_error err = {0, ""};
+    int64_t id = some_evicted(w, c->work), got;
+    t_mrow *old = t_table_evicted(c->work, id);
+    st_value v[T_NCOL];
+    st_view *view;
+    uint64_t row;
+    TRACE("restore %lld", (long long)id);
+    t_ok(&err, st_view_open(c->c, &view, &err));
+    expect_code(st_evicted_find(view, id, &row, &err), old ? ST_OK : ST_NOTFOUND, &err);
+    if (old) {
+        st_row put = {v, old->tokens, old->ntokens};
+        for (int col = 0; col < T_NCOL; col++)
+            t_ok(&err, st_view_value(view, row, col, &v[col], &err));
+        t_ok(&err, st_put(c->c, &put, &got, &err));
+        old->refs++;
+        t_table_set(c->work, old);
+    }
+    st_view_close(view);
+}
+
 static void drop_marks(conn *c, int from)
 {
     int k = 0;
@@ -443,7 +495,7 @@ static void marks(world *w, conn *c)
 
 static void change(world *w, conn *c)
 {
-    uint64_t kind = t_rng_below(&w->r, 20);
+    uint64_t kind = t_rng_below(&w->r, 25);
     TRACE("change %d, %zu rows", (int)kind, c->work->n);
     if (kind < 8 && c->work->n < ROWS_MAX)
         put(w, c);
@@ -451,6 +503,12 @@ static void change(world *w, conn *c)
         update(w, c);
     else if (kind < 16)
         delete (w, c);
+    else if (kind < 18)
+        evict(w, c);
+    else if (kind < 20 && c->work->n < ROWS_MAX)
+        restore(w, c);
+    else if (kind == 20)
+        drop_evicted(w, c);
     else
         marks(w, c);
 }
@@ -530,6 +588,8 @@ static void flush(world *w, int i)
     expect_code(rc, want, &err);
     if (c->txn && want != ST_LOCKED)
         end_txn(c);
+    if (compact && !rc)
+        t_table_compact(w->committed);
 }
 
 /* Everything that verify knows must hold at any moment. */
@@ -597,7 +657,10 @@ static t_table *after(const world *w, const command *k, const t_table *from)
     t_rng r = {k->seed};
     for (int i = 0; i < k->n; i++)
         t_table_set(t, t_mrow_random(&r, (size_t)w->spec.dim, k->id0 + i));
-    t_table_remove(t, k->del);
+    if (k->evict)
+        t_table_evict(t, k->del);
+    else
+        t_table_remove(t, k->del);
     return t;
 }
 
@@ -630,6 +693,7 @@ static void worker(world *w)
     k.n = w->committed->n + (size_t)k.n < ROWS_MAX ? k.n : 0;
     if (w->committed->n > 20 && t_rng_below(&w->r, 2))
         k.del = w->committed->row[t_rng_below(&w->r, w->committed->n)]->id;
+    k.evict = (int)t_rng_below(&w->r, 2);
     TRACE("worker %d, memory %d, rows %lld and %d more, without %lld", k.finish, k.memory,
           (long long)k.id0, k.n, (long long)k.del);
     reply got = ask(w, &k);
@@ -701,6 +765,16 @@ static void step(world *w)
             change(w, c);
 }
 
+/* A commit that compacts would drop evicted rows at a moment that is not known here. */
+static void never_compact(world *w)
+{
+    st_error err = {0, ""};
+    conn *c = &w->conn[0];
+    t_begin(c->c, &c->h);
+    t_ok(&err, st_set_option(c->c, "autocompact", "1", &err));
+    t_commit(c->c, &c->h);
+}
+
 static void run(uint64_t seed, int64_t dim, const char *compression, const char *metric,
                 int metric_code)
 {
@@ -720,6 +794,7 @@ static void run(uint64_t seed, int64_t dim, const char *compression, const char 
         t_host_init(&w->conn[i].h, &w->db[db_of[i]]);
         open_conn(w, i);
     }
+    never_compact(w);
     for (long s = 0; s < steps; s++)
         step(w);
     for (int i = 0; i < CONNS; i++) {

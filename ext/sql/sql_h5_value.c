@@ -20,7 +20,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "sql_h5.h"
@@ -33,44 +32,19 @@ typedef struct printer {
 
 static int put(printer *pr, const h5_type *t, const uint8_t *p);
 
-// The C library's digits are exact where those of older SQLites are not; its decimal point is the
-// locale's.
-static void print_17(double x, char *text, size_t n)
-{
-    char raw[64], *to = text;
-    snprintf(raw, sizeof raw, "%.17g", x);
-    for (const char *p = raw; *p && to + 1 < text + n; p++) {
-        int ours = (*p >= '0' && *p <= '9') || *p == 'e' || *p == '+' || *p == '-';
-        if (ours) {
-            *to++ = *p;
-        } else if (to == text || to[-1] != '.') {
-            *to++ = '.';
-        }
-    }
-    *to = 0;
-}
-
 static void put_real(sqlite3_str *s, const h5_type *t, double x)
 {
-    char text[64];
-    double back = 0;
+    char text[SQL_F64_TEXT];
     if (x != x) {
         sqlite3_str_appendall(s, "null");
-    } else if (isinf(x)) {
-        sqlite3_str_appendall(s, x > 0 ? "9e999" : "-9e999");
-    } else if (t->cls == H5_CLASS_FLOAT && t->size == 4) {
-        sql_print_f32((float)x, text);
-        sqlite3_str_appendall(s, text);
-    } else {
-        // sql_scan_f64 is exact for 15 digits in this range only
-        sqlite3_snprintf(sizeof text, text, "%!.15g", x);
-        int near_one = fabs(x) > 1e-5 && fabs(x) < 1e15;
-        size_t n = near_one ? sql_scan_f64(text, strlen(text), &back) : 0;
-        if (x != 0 && (n == 0 || back != x)) {
-            print_17(x, text, sizeof text);
-        }
-        sqlite3_str_appendall(s, text);
+        return;
     }
+    if (!isinf(x) && t->cls == H5_CLASS_FLOAT && t->size == 4) {
+        sql_print_f32((float)x, text);
+    } else {
+        sql_print_f64(x, text);
+    }
+    sqlite3_str_appendall(s, text);
 }
 
 static void put_hex(sqlite3_str *s, const uint8_t *p, size_t n)

@@ -5,7 +5,9 @@
  * last place of a double, which settles a 32-bit float unless the value lies next to the middle of
  * two floats. Only then are the decimal and that middle compared exactly, as big integers. Digits
  * past the 120th can only matter by not being zero: a middle of two floats has at most 113
- * significant digits.
+ * significant digits. A double is exact by one operation when it has few digits, and is else found
+ * by the same comparison; a middle of two doubles may have more digits than are kept, so that a
+ * text of more than 120 digits can end up at its neighbour.
  *
  * ERRORS   none; what is no number reads zero bytes.
  * THREADS  pure functions.
@@ -14,13 +16,15 @@
  * SPDX-License-Identifier: MIT
  */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sql.h"
 #include "sql_value.h"
 
-enum { DIGITS = 120, LIMBS = 48 };
+enum { DIGITS = 120, LIMBS = 52 };
 
 /* value = mant * 10^exp, near enough; exactly (digit[0..n) as an integer) * 10^scale. */
 typedef struct decimal {
@@ -176,7 +180,19 @@ static int big_compare(const big *a, const big *b)
     return 0;
 }
 
-// -1, 0, 1: the decimal against the middle between the float with these bits and the next one up.
+// -1, 0, 1: the decimal against twice * 2^q.
+static int against(const decimal *d, uint64_t twice, int q)
+{
+    big a = {{0}, 0}, b = {{(uint32_t)twice, (uint32_t)(twice >> 32)}, twice >> 32 ? 2 : 1};
+    for (int i = 0; i < d->n; i++) {
+        big_mul_add(&a, 10, (uint32_t)(d->digit[i] - '0'));
+    }
+    big_scale(&a, d->scale, -q);
+    big_scale(&b, -d->scale, q);
+    return big_compare(&a, &b);
+}
+
+// The decimal against the middle between the float with these bits and the next one up.
 static int against_middle(const decimal *d, uint32_t bits)
 {
     uint32_t m = bits & 0x7fffff;
@@ -186,14 +202,20 @@ static int against_middle(const decimal *d, uint32_t bits)
     } else {
         m |= 0x800000;
     }
-    q -= 151; // the middle is (2m + 1) * 2^q
-    big a = {{0}, 0}, b = {{2 * m + 1}, 1};
-    for (int i = 0; i < d->n; i++) {
-        big_mul_add(&a, 10, (uint32_t)(d->digit[i] - '0'));
+    return against(d, 2 * (uint64_t)m + 1, q - 151); // the middle is (2m + 1) * 2^(q - 151)
+}
+
+// The same between two doubles.
+static int against_middle64(const decimal *d, uint64_t bits)
+{
+    uint64_t m = bits & 0xfffffffffffff;
+    int q = (int)(bits >> 52);
+    if (q == 0) {
+        q = 1;
+    } else {
+        m |= 0x10000000000000;
     }
-    big_scale(&a, d->scale, -q);
-    big_scale(&b, -d->scale, q);
-    return big_compare(&a, &b);
+    return against(d, 2 * m + 1, q - 1076);
 }
 
 static float from_bits(uint32_t bits)
@@ -230,6 +252,42 @@ static float nearest_f32(const decimal *d)
     return from_bits(bits);
 }
 
+static double nearest_f64(const decimal *d)
+{
+    int64_t top = d->n + d->scale;
+    if (top < -326 || top > 310) {
+        return top < 0 ? 0 : (double)INFINITY;
+    }
+    double x = (double)d->mant;
+    int64_t e = d->exp;
+    if (d->mant < (uint64_t)1 << 53 && d->n <= 19 && e >= -22 && e <= 22) {
+        return e < 0 ? x / pow10_table[-e] : x * pow10_table[e];
+    }
+    for (; e > 0 && !isinf(x); e -= e < POW10_MAX ? e : POW10_MAX) {
+        x *= pow10_table[e < POW10_MAX ? e : POW10_MAX];
+    }
+    for (; e < 0 && x > 0; e += -e < POW10_MAX ? -e : POW10_MAX) {
+        x /= pow10_table[-e < POW10_MAX ? -e : POW10_MAX];
+    }
+    x = isinf(x) ? DBL_MAX : x;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    for (int c; bits > 0; bits--) {
+        c = against_middle64(d, bits - 1);
+        if (c > 0 || (c == 0 && (bits & 1) == 0)) {
+            break;
+        }
+    }
+    for (int c; bits < (uint64_t)0x7ff << 52; bits++) {
+        c = against_middle64(d, bits);
+        if (c < 0 || (c == 0 && (bits & 1) == 0)) {
+            break;
+        }
+    }
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* ------------------------------------------------------------------------------------- contract */
 
 size_t sql_scan_f32(const char *s, size_t n, float *out)
@@ -250,14 +308,7 @@ size_t sql_scan_f64(const char *s, size_t n, double *out)
     size_t used = scan(s, n, &d);
     *out = 0;
     if (used && d.n > 0) {
-        double x = (double)d.mant;
-        int64_t e = d.exp;
-        for (; e > 0 && !isinf(x); e -= e < POW10_MAX ? e : POW10_MAX) {
-            x *= pow10_table[e < POW10_MAX ? e : POW10_MAX];
-        }
-        for (; e < 0 && x > 0; e += -e < POW10_MAX ? -e : POW10_MAX) {
-            x /= pow10_table[-e < POW10_MAX ? -e : POW10_MAX];
-        }
+        double x = nearest_f64(&d);
         *out = d.neg ? -x : x;
     }
     return used;
@@ -274,6 +325,49 @@ int sql_print_f32(float x, char out[SQL_F32_TEXT])
         if (sql_scan_f32(out, strlen(out), &back) == strlen(out) && back == x) {
             break;
         }
+    }
+    return (int)strlen(out);
+}
+
+// The C library's digits are exact where those of older SQLites are not; its decimal point is the
+// locale's, and may have several bytes. A whole number gets one, as SQLite shows a REAL.
+static void plain_digits(const char *raw, char out[SQL_F64_TEXT])
+{
+    char *to = out;
+    int point = 0;
+    for (; *raw; raw++) {
+        if (*raw == 'e' && !point) {
+            *to++ = '.';
+            *to++ = '0';
+            point = 1;
+        }
+        if ((*raw >= '0' && *raw <= '9') || *raw == 'e' || *raw == '+' || *raw == '-') {
+            *to++ = *raw;
+        } else if (!point) {
+            *to++ = '.';
+            point = 1;
+        }
+    }
+    if (!point) {
+        *to++ = '.';
+        *to++ = '0';
+    }
+    *to = 0;
+}
+
+int sql_print_f64(double x, char out[SQL_F64_TEXT])
+{
+    char raw[SQL_F64_TEXT - 2]; // 17 digits, two signs, a point of up to 4 bytes, an exponent
+    double back = 0;
+    assert(!isnan(x));
+    if (isinf(x)) {
+        sqlite3_snprintf(SQL_F64_TEXT, out, x > 0 ? "9e999" : "-9e999");
+        return (int)strlen(out);
+    }
+    for (int digits = 15; digits <= 17 && (digits == 15 || back != x); digits++) {
+        snprintf(raw, sizeof raw, "%.*g", digits, x);
+        plain_digits(raw, out);
+        sql_scan_f64(out, strlen(out), &back);
     }
     return (int)strlen(out);
 }

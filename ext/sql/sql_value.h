@@ -16,14 +16,18 @@
  * there. */
 size_t sql_scan_f32(const char *s, size_t n, float *out);
 
-/* The same as a double: the nearest one for up to 15 digits and decimal exponents up to 22,
- * within two units in the last place beyond. For settings and options, which people write. */
+/* The same as a double: the nearest one for any text of up to 120 significant digits. */
 size_t sql_scan_f64(const char *s, size_t n, double *out);
 
 /* The shortest decimal that sql_scan_f32 reads back as x (finite), NUL-terminated; returns its
  * length. */
 #define SQL_F32_TEXT 32
 int sql_print_f32(float x, char out[SQL_F32_TEXT]);
+
+/* The shortest decimal of 15 to 17 digits that sql_scan_f64 reads back as x (no NaN; infinity is
+ * 9e999); returns its length. */
+#define SQL_F64_TEXT 32
+int sql_print_f64(double x, char out[SQL_F64_TEXT]);
 
 /* A JSON array of numbers. The first room values go to out; *count is how many the array holds,
  * also beyond room. Returns 1, or 0 with the reason in why ("is no JSON array of numbers: ...",

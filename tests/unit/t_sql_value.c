@@ -229,7 +229,60 @@ static void test_f64(void **state)
                  (long long)t_rng_below(&r, 1000000000), (int)t_rng_below(&r, 500) - 250);
         double want = strtod(s, NULL);
         assert_int_equal(sql_scan_f64(s, strlen(s), &d), strlen(s));
-        assert_true(fabs(d - want) <= 4 * DBL_EPSILON * want);
+        assert_true(d == want);
+    }
+}
+
+static void test_f64_round_trip(void **state)
+{
+    (void)state;
+    static const double edge[] = {DBL_MAX,
+                                  DBL_MIN,
+                                  0x1p-1074,
+                                  0x1.fffffffffffffp-1023,
+                                  0x1p53,
+                                  1e23,
+                                  9007199254740993.0,
+                                  1764547200.123456,
+                                  0.1,
+                                  5e-324,
+                                  0.0};
+    t_rng r = t_rng_start(4);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t u = t_rng_next(&r);
+        double x, back;
+        char s[SQL_F64_TEXT];
+        memcpy(&x, &u, sizeof x);
+        if (i < (int)(sizeof edge / sizeof *edge)) {
+            x = edge[i];
+        } else if (!isfinite(x)) {
+            continue;
+        }
+        int len = sql_print_f64(x, s);
+        assert_int_equal(len, strlen(s));
+        assert_int_equal(sql_scan_f64(s, strlen(s), &back), strlen(s));
+        assert_memory_equal(&x, &back, sizeof x);
+        assert_true(strtod(s, NULL) == x);
+    }
+    char s[SQL_F64_TEXT];
+    double inf;
+    sql_print_f64(-(double)INFINITY, s);
+    assert_true(sql_scan_f64(s, strlen(s), &inf) == strlen(s) && isinf(inf) && inf < 0);
+    sql_print_f64(-0.0, s);
+    assert_string_equal(s, "-0.0");
+    static const char *const middles[] = {"1.7976931348623158e308",
+                                          "1.7976931348623159e308",
+                                          "2.4703282292062327e-324",
+                                          "2.4703282292062328e-324",
+                                          "9007199254740993",
+                                          "9007199254740992.999999999999",
+                                          "17976931348623158079372897140530341507993413271003782693"
+                                          "6173778980444968292764750946649017977587"
+                                          "20716e207"};
+    for (size_t i = 0; i < sizeof middles / sizeof *middles; i++) {
+        double d;
+        assert_int_equal(sql_scan_f64(middles[i], strlen(middles[i]), &d), strlen(middles[i]));
+        assert_true(d == strtod(middles[i], NULL));
     }
 }
 
@@ -428,13 +481,13 @@ static void test_time_days(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f32_exact),   cmocka_unit_test(test_f32_long),
-        cmocka_unit_test(test_f32_grammar), cmocka_unit_test(test_f32_random),
-        cmocka_unit_test(test_print),       cmocka_unit_test(test_f64),
-        cmocka_unit_test(test_whole),       cmocka_unit_test(test_vector),
-        cmocka_unit_test(test_vector_bad),  cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_time),        cmocka_unit_test(test_time_bad),
-        cmocka_unit_test(test_time_days),
+        cmocka_unit_test(test_f32_exact),      cmocka_unit_test(test_f32_long),
+        cmocka_unit_test(test_f32_grammar),    cmocka_unit_test(test_f32_random),
+        cmocka_unit_test(test_print),          cmocka_unit_test(test_f64),
+        cmocka_unit_test(test_f64_round_trip), cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_vector),         cmocka_unit_test(test_vector_bad),
+        cmocka_unit_test(test_floats),         cmocka_unit_test(test_time),
+        cmocka_unit_test(test_time_bad),       cmocka_unit_test(test_time_days),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

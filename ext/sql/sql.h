@@ -508,7 +508,8 @@ int sql_verify_command(sql_table *t);                                     /* fau
 int sql_integrity(sqlite3_vtab *vtab, const char *schema, const char *name, int flags, char **out);
 void sql_stats_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_stats.c */
 void sql_optimize_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
-void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_import.c */
+void sql_export_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_door.c */
+void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_forget_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_forget.c */
 void sql_destroy_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */

@@ -251,6 +251,7 @@ static const function_row functions[] = {
     {"h5mem_verify", 1, READS, sql_verify_fn},
     {"h5mem_config", 2, READS, config_fn},
     {"h5mem_config", 3, DIRECT, config_fn},
+    {"h5mem_export", 3, DIRECT, sql_export_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
     {"h5mem_forget", 3, DIRECT, sql_forget_fn},
     {"h5mem_destroy", 1, DIRECT, sql_destroy_fn},

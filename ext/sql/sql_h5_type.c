@@ -12,48 +12,18 @@
 #include <string.h>
 
 #include "sql_h5.h"
-
-/* Bytes of the UTF-8 character at p, 0 when it is none (overlong, surrogate, beyond U+10FFFF). */
-static size_t utf8_length(const unsigned char *p, size_t n)
-{
-    unsigned c = p[0], len = c < 0x80   ? 1
-                             : c < 0xC2 ? 0
-                             : c < 0xE0 ? 2
-                             : c < 0xF0 ? 3
-                             : c < 0xF5 ? 4
-                                        : 0;
-    if (len == 0 || len > n) {
-        return 0;
-    }
-    for (unsigned i = 1; i < len; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) ||
-        (c == 0xF4 && p[1] > 0x8F)) {
-        return 0;
-    }
-    return len;
-}
+#include "sql_json.h"
 
 int sql_h5_is_utf8(const char *text, size_t n)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t i = 0, len; i < n; i += len) {
-        len = utf8_length(p + i, n - i);
-        if (len == 0 || p[i] == 0) {
-            return 0;
-        }
-    }
-    return 1;
+    return !memchr(text, 0, n) && sql_is_utf8(text, n);
 }
 
 void sql_h5_clean(char *text)
 {
     unsigned char *p = (unsigned char *)text;
     for (size_t n = strlen(text), len; n > 0; p += len, n -= len) {
-        len = utf8_length(p, n);
+        len = sql_utf8_length(p, n);
         if (len == 0) {
             *p = '?';
             len = 1;
@@ -66,7 +36,7 @@ void sql_h5_quote(sqlite3_str *s, const char *text, size_t n)
     const unsigned char *p = (const unsigned char *)text;
     sqlite3_str_appendchar(s, 1, '"');
     for (size_t i = 0; i < n;) {
-        size_t len = utf8_length(p + i, n - i);
+        size_t len = sql_utf8_length(p + i, n - i);
         if (len == 0 || p[i] < 0x20) {
             sqlite3_str_appendf(s, "\\u%04x", p[i]);
         } else if (p[i] == '"' || p[i] == '\\') {

@@ -1,6 +1,5 @@
 /*
- * sql_import.c - h5mem_import(t, path, 'h5mem'): all rows of another store, in one savepoint of the
- * caller's connection.
+ * sql_import.c - 'h5mem' in: all rows of another store (sql_door.h).
  *
  * Rows go in as nested INSERTs: they are tokenised here, join the caller's transaction and come or
  * fail together. An id that is free in the table is kept. The others get fresh ones, after all kept
@@ -14,7 +13,7 @@
  */
 #include <string.h>
 
-#include "sql.h"
+#include "sql_door.h"
 
 typedef struct moved_id {
     int64_t from, to;
@@ -112,22 +111,6 @@ static int source_value(import *m, uint64_t row, int col, st_value *out)
     return st_view_value(m->view, row, col, out, &err) == ST_OK ? SQLITE_OK : fail_st(m, &err);
 }
 
-static int bind_value(sqlite3_stmt *stmt, int at, const st_value *v)
-{
-    switch (v->type) {
-    case ST_INT:
-        return sqlite3_bind_int64(stmt, at, v->i);
-    case ST_REAL:
-        return sqlite3_bind_double(stmt, at, v->r);
-    case ST_TEXT:
-        return sqlite3_bind_text64(stmt, at, v->p, v->n, SQLITE_STATIC, SQLITE_UTF8);
-    case ST_BLOB:
-        return sqlite3_bind_blob64(stmt, at, v->p, v->n, SQLITE_STATIC);
-    default:
-        return sqlite3_bind_null(stmt, at);
-    }
-}
-
 // Is superseded_by the id of a row of the source?
 static int names_a_row(import *m, st_value *v)
 {
@@ -158,7 +141,7 @@ static int copy_row(import *m, uint64_t row, int *taken)
             return SQLITE_ERROR;
         }
         if (rc == SQLITE_OK && m->map[i] >= 0) {
-            rc = bind_value(m->put, m->map[i] + 1, &v);
+            rc = sql_bind_value(m->put, m->map[i] + 1, &v);
         }
     }
     if (rc != SQLITE_OK) {
@@ -277,97 +260,49 @@ static int copy_all(import *m)
 
 /* ------------------------------------------------------------------------------------- together */
 
-static int run(import *m)
+static int open_source(import *m, sql_door *d, const char *given)
 {
-    sqlite3 *db = m->t->db->db;
+    char *path;
+    int host_file;
     st_error err = {0};
-    int rc = map_columns(m);
-    if (rc == SQLITE_OK && st_view_open(m->source, &m->view, &err) != ST_OK) {
-        rc = fail_st(m, &err);
+    if (sql_path_resolve(m->t->db->db, NULL, given, &path, &host_file) != SQLITE_OK) {
+        return SQLITE_NOMEM;
     }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(db, "SAVEPOINT h5mem_import", NULL, NULL, NULL);
-        if (rc != SQLITE_OK) {
-            return fail_db(m, rc);
-        }
-        rc = prepare(m);
-        rc = rc == SQLITE_OK ? copy_all(m) : rc;
-        if (rc == SQLITE_OK) {
-            rc = sqlite3_exec(db, "RELEASE h5mem_import", NULL, NULL, NULL);
-            if (rc != SQLITE_OK) {
-                fail_db(m, rc);
-            }
-        }
-        if (rc != SQLITE_OK) {
-            sqlite3_exec(db, "ROLLBACK TO h5mem_import; RELEASE h5mem_import", NULL, NULL, NULL);
-        }
+    int rc = SQLITE_OK;
+    int st = st_open(path, ST_OPEN_READONLY, NULL, &m->t->db->host, &m->source, &err);
+    if (st != ST_OK) {
+        m->source = NULL;
+        rc = sql_door_fail(d, st == ST_NOTFOUND ? SQLITE_CANTOPEN : sql_code(st), "%s", err.text);
+    } else if (m->source == m->t->store->conn) {
+        rc = sql_door_fail(d, SQLITE_ERROR, "this is the table's own store");
+    } else if (st_view_open(m->source, &m->view, &err) != ST_OK) {
+        m->view = NULL;
+        rc = sql_door_fail_st(d, &err);
     }
+    sqlite3_free(path);
     return rc;
 }
 
-static st_conn *open_source(sqlite3_context *ctx, sql_table *t, sqlite3_value *v)
-{
-    char show[SQL_SHOW], *path;
-    int host_file;
-    st_conn *conn;
-    st_error err = {0};
-    const char *given = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
-                                                             : NULL;
-    if (!given || !*given) {
-        sql_fail_fn(ctx, SQLITE_ERROR, t->name, NULL, "the path is %s", sql_show(v, show));
-        return NULL;
-    }
-    if (sql_path_resolve(t->db->db, NULL, given, &path, &host_file) != SQLITE_OK) {
-        sqlite3_result_error_nomem(ctx);
-        return NULL;
-    }
-    int st = st_open(path, ST_OPEN_READONLY, NULL, &t->db->host, &conn, &err);
-    if (st != ST_OK) {
-        sql_fail_fn(ctx, st == ST_NOTFOUND ? SQLITE_CANTOPEN : sql_code(st), t->name, path, "%s",
-                    err.text);
-        conn = NULL;
-    } else if (conn == t->store->conn) {
-        sql_fail_fn(ctx, SQLITE_ERROR, t->name, path, "this is the table's own store");
-        st_close(conn);
-        conn = NULL;
-    }
-    sqlite3_free(path);
-    return conn;
-}
-
-void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+int sql_import_store(sql_door *d, const char *path)
 {
 import m;
-    char show[SQL_SHOW];
-    (void)argc;
     memset(&m, 0, sizeof m);
-    m.ctx = ctx;
-    m.t = sql_fn_table(ctx, argv[0]);
-    if (!m.t) {
-        return;
-    }
-    const char *format = (const char *)sqlite3_value_text(argv[2]);
-    if (!format || strcmp(format, "h5mem") != 0) {
-        sql_fail_fn(ctx, SQLITE_ERROR, m.t->name, NULL, "the format is %s; known is 'h5mem'",
-                    sql_show(argv[2], show));
-        return;
-    }
-    m.source = open_source(ctx, m.t, argv[1]);
-    if (!m.source) {
-        return;
-    }
-    int rc = run(&m);
+    m.ctx = d->ctx;
+    m.t = d->t;
+    int rc = open_source(&m, d, path);
+    rc = rc == SQLITE_OK ? map_columns(&m) : rc;
+    rc = rc == SQLITE_OK ? prepare(&m) : rc;
+    rc = rc == SQLITE_OK ? copy_all(&m) : rc;
     sqlite3_finalize(m.put);
     sqlite3_finalize(m.link);
     if (m.view) {
         st_view_close(m.view);
     }
-    st_close(m.source);
+    if (m.source) {
+        st_close(m.source);
+    }
     sqlite3_free(m.map);
     sqlite3_free(m.moved);
-    if (rc == SQLITE_OK) {
-        sqlite3_result_int64(ctx, m.rows);
-    } else if (rc == SQLITE_NOMEM) {
-        sqlite3_result_error_nomem(ctx);
-    }
+    d->rows = m.rows;
+    return rc;
 }

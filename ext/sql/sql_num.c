@@ -307,8 +307,8 @@ size_t sql_scan_f64(const char *s, size_t n, double *out)
     decimal d;
     size_t used = scan(s, n, &d);
     *out = 0;
-    if (used && d.n > 0) {
-        double x = nearest_f64(&d);
+    if (used) {
+        double x = d.n > 0 ? nearest_f64(&d) : 0;
         *out = d.neg ? -x : x;
     }
     return used;
@@ -317,6 +317,10 @@ size_t sql_scan_f64(const char *s, size_t n, double *out)
 int sql_print_f32(float x, char out[SQL_F32_TEXT])
 {
     assert(isfinite(x));
+    if (x == 0) {
+        sqlite3_snprintf(SQL_F32_TEXT, out, signbit(x) ? "-0.0" : "0");
+        return (int)strlen(out);
+    }
     // Six digits are enough to find every decimal of up to six; below the normal range fewer can be
     // the shortest.
     for (int digits = fabsf(x) < 0x1p-126f ? 1 : 6; digits <= 9; digits++) {

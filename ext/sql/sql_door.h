@@ -1,0 +1,117 @@
+/*
+ * sql_door.h - private header of the sql_door_*.c files: h5mem_export and h5mem_import, the ways in
+ * and out of a table.
+ *
+ * Idea: a format is two functions over a sql_door. An export walks the committed rows and writes a
+ * file under another name, which takes its place when it is whole. An import writes rows by nested
+ * INSERT, UPDATE and DELETE, so that they are tokenised and checked as any other row and join the
+ * caller's transaction, all inside one savepoint: a failure leaves nothing behind.
+ *
+ * ERRORS   functions return an SQLite code; the first failure leaves its message as the result of
+ *          the SQL function (sql_door_fail) with table, file and line. SQLITE_NOMEM leaves none.
+ * MEMORY   sqlite3_malloc; HDF5's by h5_malloc.
+ * THREADS  a sql_door lives in one call of a SQL function.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SQL_DOOR_H
+#define SQL_DOOR_H
+
+#include "h5core.h"
+#include "sql.h"
+
+/* ------------------------------------------------------------------------- sql_door.c: the rows */
+
+/* A statement that writes rows, for one set of columns. */
+typedef struct sql_door_stmt {
+    sqlite3_stmt *stmt;
+    uint8_t *given; /* that it was prepared for */
+} sql_door_stmt;
+
+typedef struct sql_door {
+    sql_table *t;
+    sqlite3_context *ctx;
+    const char *file; /* in messages: the file that is read or written; NULL: the store */
+    int64_t line;     /* in messages, 0: none */
+    int ncolumn;      /* of the table, without hidden ones */
+    sqlite3_int64 rows;
+    /* the row that sql_door_put writes */
+    st_value *value;
+    uint8_t *given; /* which of them are there; others keep what they are, or take the default */
+    sqlite3_stmt *find, *remove;
+    sql_door_stmt insert, update;
+    /* a walk over the committed rows */
+    st_view *view;
+} sql_door;
+
+int sql_door_fail(sql_door *d, int rc, const char *fmt, ...) SQL_PRINTF(3, 4);
+int sql_door_fail_st(sql_door *d, const st_error *e);
+int sql_door_fail_h5(sql_door *d, const h5_error *e);
+/* The connection's own message. */
+int sql_door_fail_db(sql_door *d, int rc);
+
+/* No column is given. */
+void sql_door_clear(sql_door *d);
+void sql_door_set_text(sql_door *d, int col, const void *p, size_t n);
+void sql_door_set_null(sql_door *d, int col);
+/* Changes the row whose id is given and there; else adds one. *id, NULL allowed: its id. */
+int sql_door_put(sql_door *d, int64_t *id);
+int sql_door_remove(sql_door *d, int64_t id);
+/* The table's column of this name, as SQLite compares names; -1: none. */
+int sql_door_column(const sql_door *d, const char *name, size_t n);
+
+/* Calls each(ctx, row, id) for every row of the view, by id. */
+typedef int sql_door_each(void *ctx, uint64_t row, int64_t id);
+int sql_door_scan(sql_door *d, sql_door_each *each, void *ctx);
+int sql_door_value(sql_door *d, uint64_t row, int col, st_value *out);
+/* Opens the view: of what is committed in an export, of all rows in an import. */
+int sql_door_look(sql_door *d);
+
+/* Binds a value, which must stay until the statement is reset. */
+int sql_bind_value(sqlite3_stmt *stmt, int at, const st_value *v);
+
+/* -------------------------------------------------------------------- sql_door_file.c: files */
+
+/* A file in the making: written under a name of its own beside path. */
+typedef struct sql_out {
+    sql_door *d;
+    h5_io *io;
+    char *path, *tmp;
+    uint64_t at; /* written so far */
+    uint8_t *buf;
+    size_t n;
+} sql_out;
+
+/* replace: a regular file that is there, and is text, gives way when all is written; else it is an
+ * error. */
+int sql_out_open(sql_door *d, const char *path, int replace, sql_out *out);
+int sql_out_put(sql_out *o, const void *p, size_t n);
+int sql_out_text(sql_out *o, const char *s);
+/* Synced and renamed when rc is SQLITE_OK, else removed. */
+int sql_out_close(sql_out *o, int rc);
+
+/* A text file read line by line. */
+#define SQL_LINE_MAX ((size_t)1 << 30)
+typedef struct sql_in {
+    sql_door *d;
+    h5_io *io;
+    uint64_t at, size; /* read so far, of */
+    char *buf;
+    size_t n, room, pos;
+} sql_in;
+
+int sql_in_open(sql_door *d, const char *path, sql_in *in);
+/* *p: the next line without its newline, which may be changed in place, up to the next call; NULL
+ * at the end. Counts in d->line. */
+int sql_in_line(sql_in *in, char **p, size_t *n);
+void sql_in_close(sql_in *in);
+/* All of a file; *p by sqlite3_malloc. modified: when it last was, NULL allowed. */
+int sql_in_load(sql_door *d, const char *path, size_t most, char **p, size_t *n, double *modified);
+
+/* ---------------------------------------------------------------------------------- the formats */
+
+typedef int sql_door_fn(sql_door *d, const char *path);
+sql_door_fn sql_import_store;                   /* sql_import.c: 'h5mem' */
+sql_door_fn sql_jsonl_export, sql_jsonl_import; /* sql_door_jsonl.c */
+
+#endif

@@ -5,16 +5,80 @@
  * Works on texts and arrays that the caller hands in and keeps nothing; ext/sql brings the rows and
  * writes the decisions back inside a transaction.
  *
+ * CODES     ST_OK or a negative code of store.h
+ * MEMORY    through h5_malloc (h5core.h), given back as said at each call
  * THREADS   every function may be called from any thread.
  * SPDX-License-Identifier: MIT
  */
 #ifndef MIND_H
 #define MIND_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 /* ------------------------------------------------------------------------------------ ageing */
 
 /* What is left of a value after some seconds: half of it each half_life. A clock that went back
  * (seconds < 0, or NaN) takes nothing away; a half-life that is not above 0 keeps everything. */
 double mind_decay(double value, double seconds, double half_life);
+
+/* -------------------------------------------------------------- consolidation: mind_consolidate.c
+ */
+
+enum { MIND_WORKING, MIND_EPISODIC, MIND_SEMANTIC, MIND_TIERS };
+
+/* Constants of a pass; ext/store keeps them as options of the same names. */
+typedef struct mind_rules {
+    int64_t capacity[MIND_TIERS]; /* rows that a tier may hold; below 0: any number */
+    double half_life[MIND_TIERS]; /* seconds after which a row counts half; not above 0: never */
+    double promote_importance;    /* working rows of at least this importance become episodic */
+    int64_t promote_access;       /* and those accessed at least so often; 0: not for that */
+    int64_t semantic_access;      /* episodic rows accessed so often become semantic; 0: none do */
+} mind_rules;
+
+/* The rows, a column each, oldest first: of two rows that count the same the first one goes. */
+typedef struct mind_rows {
+    size_t n;
+    const uint8_t *tier;
+    const uint8_t *pinned;     /* 1: is never evicted, but takes a place of its tier */
+    const uint8_t *superseded; /* 1: is not promoted; NULL: no row is */
+    const double *importance;  /* outside 0..1 or NaN: as the nearest bound, 0 */
+    const int64_t *access_count;
+    const double *last_access; /* not finite: none, then timestamp counts */
+    const double *timestamp;
+} mind_rows;
+
+enum { MIND_WHY_IMPORTANCE, MIND_WHY_ACCESS, MIND_WHY_CAPACITY };
+const char *mind_why_name(int why); /* importance, access, capacity */
+
+/* What becomes of one row. A row that is promoted twice in a pass has two moves. */
+typedef struct mind_move {
+    uint32_t row;
+    uint8_t from, to; /* to: a tier, or MIND_EVICTED */
+    uint8_t why;
+    double strength; /* of a row evicted: as mind_strength; else 0 */
+} mind_move;
+enum { MIND_EVICTED = MIND_TIERS };
+
+#define MIND_ROWS_MAX ((size_t)1 << 31)
+
+typedef struct mind_moves {
+    mind_move *move; /* by h5_malloc; promotions first, then evictions, each in order of rows */
+    size_t n;
+    size_t promoted, evicted;
+    size_t held[MIND_TIERS]; /* rows a tier has afterwards */
+} mind_moves;
+
+/* log2 of importance x (accesses + 1), less a unit for each half-life since the last access (or
+ * since the row happened). A time in the future, or a NaN, is now. */
+double mind_strength(double importance, int64_t access_count, double last, double now,
+                     double half_life);
+
+/* One pass over the rows: first working rows are promoted, then episodic ones (a row may pass
+ * both), then each tier that holds more than it may loses the rows of least strength. Whole numbers
+ * of the result are what really is in `move`. ST_OK, ST_NOMEM or ST_LIMIT (MIND_ROWS_MAX); free
+ * *out with mind_moves_free in any case. */
+int mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, mind_moves *out);
+void mind_moves_free(mind_moves *m);
 
 #endif

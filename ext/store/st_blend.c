@@ -220,7 +220,7 @@ static int factors(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
         }
     }
     if (s->activation > 0) {
-        ST_TRY(small_real(c, row, ST_SMALL_ACTIVATION, &x, err));
+        ST_TRY(st_view_activation(c->v, row, &x, err));
         f *= one = mixed(s->activation, x);
         if (why) {
             why->activation = one;

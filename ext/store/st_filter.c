@@ -428,7 +428,7 @@ static int filter_one(st_view *v, const st_term *t, uint64_t row, uint64_t *bits
     return ST_OK;
 }
 
-static int filter_embedding(st_view *v, const st_term *t, uint64_t *bits, st_error *err)
+static int filter_one_by_one(st_view *v, const st_term *t, uint64_t *bits, st_error *err)
 {
     uint64_t nbase = v->f->nbase;
     for (uint64_t row = st_bit_next(bits, nbase, 0); row < nbase;
@@ -464,10 +464,13 @@ static int filter_base(st_view *v, const st_term *t, uint64_t *bits, st_error *e
             return filter_text(v, s->text_of[t->col], t, bits, err);
         }
         if (t->col == ST_COL_EMBEDDING) {
-            return filter_embedding(v, t, bits, err);
+            return filter_one_by_one(v, t, bits, err);
         }
         return filter_numbers(v, t->col == ST_COL_ID ? ST_PHYS_ID : ST_PHYS_TIMESTAMP, -1,
                               t->col == ST_COL_TIMESTAMP, t, bits, err);
+    }
+    if (t->col == ST_COL_ACTIVATION && v->f->fade.tick != 0) {
+        return filter_one_by_one(v, t, bits, err); // what is stored is not what is read
     }
     if (v->f->patched.n) {
         size_t bytes = st_bit_words(v->f->nbase) * sizeof *before;

@@ -23,6 +23,8 @@ typedef struct option_row {
 } option_row;
 
 #define AT(field) offsetof(st_options, field)
+#define DAY       86400.0
+#define FOREVER   1e12 /* seconds */
 
 static const option_row rows[] = {
     {"dim", KIND_SCHEMA, 0, 0, 0},
@@ -55,6 +57,35 @@ static const option_row rows[] = {
     {"exact", KIND_INT, AT(exact), 0, 1},
     {"as_of", KIND_OR_NONE, AT(as_of), -1e15, 1e15},
     {"syntax", KIND_WORD, AT(syntax), 0, 0},
+    {"track_access", KIND_WORD, AT(life.track_access), 0, 0},
+    {"auto_importance", KIND_WORD, AT(life.auto_importance), 0, 0},
+    {"working_capacity", KIND_INT, AT(life.working_capacity), 0, 1e9},
+    {"episodic_capacity", KIND_INT, AT(life.episodic_capacity), 0, 1e9},
+    {"semantic_capacity", KIND_INT, AT(life.semantic_capacity), -1, 1e9},
+    {"half_life_working", KIND_REAL, AT(life.half_life_working), 0, FOREVER},
+    {"half_life_episodic", KIND_REAL, AT(life.half_life_episodic), 0, FOREVER},
+    {"half_life_semantic", KIND_REAL, AT(life.half_life_semantic), 0, FOREVER},
+    {"promote_importance", KIND_REAL, AT(life.promote_importance), 0, 2},
+    {"promote_access", KIND_INT, AT(life.promote_access), 0, 1e9},
+    {"semantic_access", KIND_INT, AT(life.semantic_access), 0, 1e9},
+    {"access_weight", KIND_REAL, AT(life.access_weight), 0, 1e6},
+    {"importance_base", KIND_REAL, AT(life.importance_base), -1e6, 1e6},
+    {"importance_surprise", KIND_REAL, AT(life.importance_surprise), -1e6, 1e6},
+    {"importance_facts", KIND_REAL, AT(life.importance_facts), -1e6, 1e6},
+    {"importance_length", KIND_REAL, AT(life.importance_length), -1e6, 1e6},
+    {"importance_words", KIND_REAL, AT(life.importance_words), -1e6, 1e6},
+    {"importance_question", KIND_REAL, AT(life.importance_question), -1e6, 1e6},
+    {"importance_correction", KIND_REAL, AT(life.importance_correction), -1e6, 1e6},
+    {"importance_access", KIND_REAL, AT(life.importance_access), 0, 1},
+    {"merge_distance", KIND_REAL, AT(life.merge_distance), 0, 2},
+    {"consolidate_every", KIND_INT, AT(life.consolidate_every), 0, 1e9},
+    {"consolidate_after", KIND_REAL, AT(life.consolidate_after), 0, FOREVER},
+    {"activation_half_life", KIND_REAL, AT(life.activation_half_life), 0, FOREVER},
+    {"activation_boost", KIND_REAL, AT(life.activation_boost), 0, 1e6},
+    {"activation_max", KIND_REAL, AT(life.activation_max), 0, 1e6},
+    {"last_tick", KIND_REAL, AT(life.last_tick), -FOREVER, FOREVER},
+    {"last_consolidation", KIND_REAL, AT(life.last_consolidation), -FOREVER, FOREVER},
+    {"consolidated_id", KIND_INT, AT(life.consolidated_id), -1e18, 1e18},
 };
 enum { NROW = sizeof rows / sizeof *rows };
 
@@ -74,6 +105,8 @@ static const word_row worded[] = {
     {"synchronous", {"off", "normal", "full", NULL}},
     {"fusion", {"rrf", "weighted", NULL}},
     {"syntax", {"plain", "fts5", NULL}},
+    {"track_access", {"off", "on", NULL}},
+    {"auto_importance", {"off", "on", NULL}},
 };
 
 const char *const *st_option_names(void)
@@ -108,6 +141,35 @@ const char *const *st_option_names(void)
                                                 "exact",
                                                 "as_of",
                                                 "syntax",
+                                                "track_access",
+                                                "auto_importance",
+                                                "working_capacity",
+                                                "episodic_capacity",
+                                                "semantic_capacity",
+                                                "half_life_working",
+                                                "half_life_episodic",
+                                                "half_life_semantic",
+                                                "promote_importance",
+                                                "promote_access",
+                                                "semantic_access",
+                                                "access_weight",
+                                                "importance_base",
+                                                "importance_surprise",
+                                                "importance_facts",
+                                                "importance_length",
+                                                "importance_words",
+                                                "importance_question",
+                                                "importance_correction",
+                                                "importance_access",
+                                                "merge_distance",
+                                                "consolidate_every",
+                                                "consolidate_after",
+                                                "activation_half_life",
+                                                "activation_boost",
+                                                "activation_max",
+                                                "last_tick",
+                                                "last_consolidation",
+                                                "consolidated_id",
                                                 NULL};
     return names;
 }
@@ -131,9 +193,43 @@ void st_options_default(st_options *o)
     o->vector_weight = o->text_weight = 1.0;
     o->rrf_k = 60;
     o->context = 0.3;
-    o->recency_half_life = 30 * 86400.0;
+    o->recency_half_life = 30 * DAY;
     o->recall = 0.99;
     o->as_of = NAN;
+    o->life = (st_life){.auto_importance = 1, // see ext/mind/README.md for how these were chosen
+                        .working_capacity = 100,
+                        .episodic_capacity = 10000,
+                        .semantic_capacity = -1,
+                        .half_life_working = 45 * DAY,
+                        .half_life_episodic = 60 * DAY,
+                        .half_life_semantic = 365 * DAY,
+                        .promote_importance = 0.6,
+                        .semantic_access = 11,
+                        .access_weight = 0.3,
+                        .importance_base = -3.9,
+                        .importance_surprise = 4,
+                        .importance_facts = 1.9,
+                        .importance_length = 1.4,
+                        .importance_words = 1,
+                        .importance_question = -0.95,
+                        .importance_correction = 2,
+                        .importance_access = 0.02,
+                        .merge_distance = 0.05,
+                        .consolidate_after = DAY,
+                        .activation_half_life = 30 * DAY,
+                        .activation_boost = 0.15,
+                        .activation_max = 4};
+}
+
+int st_option_kept(const st_options *o, const char *name)
+{
+    int i = st_option_index(name);
+    const option_row *r = &rows[i < 0 ? 0 : i];
+    size_t n = r->kind == KIND_WORD ? sizeof(int) : sizeof(int64_t);
+    st_options other;
+    st_options_default(&other);
+    return r->at < AT(life) ||
+           memcmp((const char *)o + r->at, (const char *)&other + r->at, n) != 0;
 }
 
 int st_option_type(const char *name)
@@ -347,7 +443,7 @@ static int set_word(st_options *o, const option_row *r, const char *value, st_er
 
 static int unknown(const char *name, st_error *err)
 {
-    char known[384] = "";
+    char known[832] = "";
     size_t n = 0;
     for (int i = 0; i < NROW && n < sizeof known; i++) {
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", rows[i].name);

@@ -257,7 +257,7 @@ static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *e
 
 /* ---------------------------------------------------------------------------------------- /meta */
 
-enum { META_MAX = 64, OPTION_BUF = 512 };
+enum { META_MAX = 96, OPTION_BUF = 512 };
 
 static h5_attr_spec attr_int(const char *name, int64_t v)
 {
@@ -292,7 +292,8 @@ static int write_meta_attrs(const st_root *r, h5_writer *w, const char *columns,
     a[n++] = attr_int("next_id", r->next_id);
     for (int i = 0; names[i] && n < META_MAX; i++) {
         if (strcmp(names[i], "dim") == 0 || strcmp(names[i], "metric") == 0 ||
-            strcmp(names[i], "storage") == 0 || strcmp(names[i], "tokenize") == 0) {
+            strcmp(names[i], "storage") == 0 || strcmp(names[i], "tokenize") == 0 ||
+            !st_option_kept(r->options, names[i])) {
             continue;
         }
         ST_TRY(st_options_get(r->schema, r->options, names[i], values[i], OPTION_BUF, err));

@@ -113,6 +113,7 @@ typedef struct st_options {
     double recall; /* that a vector search is to reach; 1: exact */
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];
+    st_life life; /* store.h; the file has those that are not as they were at first */
 } st_options;
 
 typedef struct st_schema {
@@ -190,6 +191,16 @@ const char *st_index_name(int index);
 int st_storage_parse(const char *text, int *out, st_error *err);
 const char *st_storage_name(int storage);
 int st_option_index(const char *name); /* -1 when there is none */
+/* 0: it has its default, and need not be written into the file */
+int st_option_kept(const st_options *o, const char *name);
+
+/* How activation fades: st_life.c. */
+typedef struct st_fade_rule {
+    double tick, half_life;
+} st_fade_rule;
+/* What a stored activation reads as, and the other way; last is NaN where there is none. */
+double st_fade(const st_fade_rule *f, double raw, double last, double timestamp);
+double st_unfade(const st_fade_rule *f, double seen, double last, double timestamp);
 
 /* Decimal text to double without the locale; 1 when all of it was a number. */
 int st_parse_real(const char *text, double *out);

@@ -131,6 +131,7 @@ typedef struct st_txn {
 /* What views of one snapshot share. */
 typedef struct st_frozen {
     int refs;
+    st_fade_rule fade; /* of activations */
     st_gen *gen;
     uint64_t seq, version;
     uint64_t nbase, nprivate, noverlay, nrow; /* rows: base, then private, then overlay */
@@ -250,7 +251,12 @@ int st_conn_synchronous(st_conn *c); /* ST_SYNC_ */
 void st_conn_options(st_conn *c,
                      st_options *out); /* committed, and what this transaction changed */
 
+/* st_life.c */
+void st_conn_life(st_conn *c, st_life *out); /* of a snapshot that is there */
+int st_view_activation(st_view *v, uint64_t row, double *out, st_error *err);
+
 /* st_view.c */
+uint64_t st_frozen_ref(const st_frozen *f, uint64_t row);
 void st_frozen_unref(st_frozen *f);
 int64_t st_frozen_id(st_view *v, uint64_t row);
 /* Bitmap of the rows that were evicted and can be found. ST_MISUSE where the connection has written

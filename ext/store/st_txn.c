@@ -224,6 +224,32 @@ static int take_id(st_conn *c, const st_value *v, int64_t *id, st_error *err)
     return ST_OK;
 }
 
+/* -------------------------------------------------------------------------------------- fading */
+
+static st_fade_rule fade_rule(st_conn *c)
+{
+    st_life life;
+    st_conn_life(c, &life);
+    return (st_fade_rule){life.last_tick, life.activation_half_life};
+}
+
+/* Has the small values of a row at that time say what reads as seen. */
+static void set_activation(st_conn *c, st_num *small, double timestamp, double seen)
+{
+    st_fade_rule f = fade_rule(c);
+    small[ST_SMALL_ACTIVATION].r = f.tick != 0 ? st_unfade(&f, seen, small[ST_SMALL_LAST_ACCESS].r,
+                                                           timestamp)
+                                               : seen;
+}
+
+static double seen_activation(st_conn *c, const st_num *small, double timestamp)
+{
+    st_fade_rule f = fade_rule(c);
+    return f.tick != 0
+               ? st_fade(&f, small[ST_SMALL_ACTIVATION].r, small[ST_SMALL_LAST_ACCESS].r, timestamp)
+               : small[ST_SMALL_ACTIVATION].r;
+}
+
 int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
 {
     st_slot *slot;
@@ -240,6 +266,7 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
     }
     ST_TRY(st_slot_make(c->store->schema, row, st_now_unix(), &slot, err));
     slot->id = *id;
+    set_activation(c, slot->small, slot->timestamp, slot->small[ST_SMALL_ACTIVATION].r);
     rc = room(c, err);
     if (rc) {
         st_slot_free(slot);
@@ -326,20 +353,69 @@ static int current_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
     return rc;
 }
 
-static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
-                        const uint8_t *changed, st_error *err)
+/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
+** points into the generation's reader. */
+static int heavy_value(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
+{
+    const st_slot *slot = NULL;
+    if (ref & ST_REF_PRIVATE) {
+        slot = c->txn.slot[ST_REF_INDEX(ref)];
+    } else if (ref & ST_REF_OVERLAY) {
+        slot = c->gen->slot[ST_REF_INDEX(ref)];
+    }
+    if (slot) {
+        st_slot_value(c->store->schema, slot, slot->small, col, out);
+        return ST_OK;
+    }
+    return st_read_value(&c->gen->reader, ref, col, out, err);
+}
+
+/* The time of the version at ref. */
+static int time_at(st_conn *c, uint64_t ref, double *out, st_error *err)
+{
+    st_value v;
+    int rc;
+    pthread_mutex_lock(&c->store->lock);
+    rc = heavy_value(c, ref, ST_COL_TIMESTAMP, &v, err);
+    pthread_mutex_unlock(&c->store->lock);
+    *out = rc ? 0 : v.r;
+    return rc;
+}
+
+/* Columns and values as st_set has them. */
+static int take_smalls(st_conn *c, uint64_t ref, const int *col, const st_value *value, size_t n,
+                       st_num *small, st_error *err)
 {
     const st_schema *s = c->store->schema;
-    st_txn *t = &c->txn;
-    st_num *small = h5_alloc_array((size_t)s->nsmall, sizeof *small);
-    st_op *op;
-    int rc = small ? current_smalls(c, ref, small, err) : st_nomem(err);
-    for (int i = 0; i < s->nsmall && !rc; i++) {
-        int col = s->small_col[i];
-        if (changed[col]) {
-            rc = st_small_from_value(s, i, &row->values[col], &small[i], err);
-        }
+    double timestamp = 0, seen = 0;
+    int faded = 0, given = 0;
+    ST_TRY(current_smalls(c, ref, small, err));
+    for (size_t i = 0; i < n; i++) {
+        given |= col[i] == ST_COL_ACTIVATION;
+        faded |= col[i] == ST_COL_ACTIVATION || col[i] == ST_COL_LAST_ACCESS;
     }
+    faded = faded && fade_rule(c).tick != 0;
+    if (faded) {
+        ST_TRY(time_at(c, ref, &timestamp, err));
+        seen = seen_activation(c, small, timestamp);
+    }
+    for (size_t i = 0; i < n; i++) {
+        int at = s->small_of[col[i]];
+        ST_TRY(st_small_from_value(s, at, &value[i], &small[at], err));
+    }
+    if (faded) {
+        set_activation(c, small, timestamp, given ? small[ST_SMALL_ACTIVATION].r : seen);
+    }
+    return ST_OK;
+}
+
+static int set_smalls(st_conn *c, int64_t id, uint64_t ref, const int *col, const st_value *value,
+                      size_t n, st_error *err)
+{
+    st_txn *t = &c->txn;
+    st_num *small = h5_alloc_array((size_t)c->store->schema->nsmall, sizeof *small);
+    st_op *op;
+    int rc = small ? take_smalls(c, ref, col, value, n, small, err) : st_nomem(err);
     rc = rc ? rc : room(c, err);
     if (rc) {
         h5_free(small);
@@ -358,21 +434,27 @@ static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
     return ST_OK;
 }
 
-/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
-** points into the generation's reader. */
-static int heavy_value(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
+static int update_small(st_conn *c, int64_t id, uint64_t ref, const st_row *row,
+                        const uint8_t *changed, st_error *err)
 {
-    const st_slot *slot = NULL;
-    if (ref & ST_REF_PRIVATE) {
-        slot = c->txn.slot[ST_REF_INDEX(ref)];
-    } else if (ref & ST_REF_OVERLAY) {
-        slot = c->gen->slot[ST_REF_INDEX(ref)];
+    const st_schema *s = c->store->schema;
+    int col[ST_SMALLS_MAX];
+    st_value value[ST_SMALLS_MAX];
+    size_t n = 0;
+    for (int i = 0; i < s->nsmall; i++) {
+        if (changed[s->small_col[i]]) {
+            col[n] = s->small_col[i];
+            value[n++] = row->values[s->small_col[i]];
+        }
     }
-    if (slot) {
-        st_slot_value(c->store->schema, slot, slot->small, col, out);
-        return ST_OK;
-    }
-    return st_read_value(&c->gen->reader, ref, col, out, err);
+    return set_smalls(c, id, ref, col, value, n, err);
+}
+
+int st_set(st_conn *c, st_view *v, uint64_t row, const int *col, const st_value *value, size_t n,
+           st_error *err)
+{
+    ST_TRY(need_txn(c, err));
+    return set_smalls(c, st_frozen_id(v, row), st_frozen_ref(v->f, row), col, value, n, err);
 }
 
 /* The new row: what changed from the caller, the rest from the version at ref. */
@@ -383,7 +465,12 @@ static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_
     st_value *v = h5_alloc_array((size_t)s->ncol, sizeof *v);
     st_num *small = h5_alloc_array((size_t)s->nsmall, sizeof *small);
     st_row merged = {v, row->tokens, row->ntokens};
+    double timestamp = 0, seen = 1;
     int rc = v && small ? current_smalls(c, ref, small, err) : st_nomem(err);
+    rc = rc ? rc : time_at(c, ref, &timestamp, err);
+    if (!rc) {
+        seen = changed[ST_COL_ACTIVATION] ? -1 : seen_activation(c, small, timestamp);
+    }
     pthread_mutex_lock(&c->store->lock);
     for (int i = 0; i < s->ncol && !rc; i++) {
         if (changed[i] || i == ST_COL_ID) {
@@ -396,6 +483,10 @@ static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_
     }
     rc = rc ? rc : st_slot_make(s, &merged, st_now_unix(), out, err);
     pthread_mutex_unlock(&c->store->lock);
+    if (!rc) {
+        st_num *now = (*out)->small;
+        set_activation(c, now, (*out)->timestamp, seen < 0 ? now[ST_SMALL_ACTIVATION].r : seen);
+    }
     h5_free(v);
     h5_free(small);
     return rc;

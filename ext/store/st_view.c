@@ -26,6 +26,13 @@ void st_frozen_unref(st_frozen *f)
     }
 }
 
+uint64_t st_frozen_ref(const st_frozen *f, uint64_t row)
+{
+    return row < f->nbase                 ? row
+           : row < f->nbase + f->nprivate ? ST_REF_PRIVATE | (row - f->nbase)
+                                          : ST_REF_OVERLAY | (row - f->nbase - f->nprivate);
+}
+
 static uint64_t row_of_ref(const st_frozen *f, uint64_t ref)
 {
     uint64_t i = ST_REF_INDEX(ref);
@@ -146,6 +153,9 @@ static int frozen_for(st_conn *c, st_frozen **out, st_error *err)
         if (rc) {
             return rc;
         }
+        st_life life;
+        st_conn_life(c, &life);
+        f->fade = (st_fade_rule){life.last_tick, life.activation_half_life};
         st_frozen_unref(c->frozen);
         c->frozen = f;
     }
@@ -220,6 +230,11 @@ int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *er
 {
     const st_schema *s = v->f->gen->schema;
     const st_num *small = s->small_of[col] >= 0 ? st_frozen_small(v->f, row) : NULL;
+    if (col == ST_COL_ACTIVATION && v->f->fade.tick != 0) {
+        memset(out, 0, sizeof *out);
+        out->type = ST_REAL;
+        return st_view_activation(v, row, &out->r, err);
+    }
     if (small) {
         st_small_to_value(s, s->small_of[col], small[s->small_of[col]], out);
         return ST_OK;

@@ -67,7 +67,7 @@ enum {
 
 typedef struct st_error {
     int code;
-    char text[480];
+    char text[1000];
 } st_error;
 
 /* --------------------------------------------------------------------------------------- values */
@@ -168,6 +168,7 @@ enum {
 };
 
 typedef struct st_conn st_conn;
+typedef struct st_view st_view;
 
 /* Opens the store at path (absolute, or relative to the working folder), replaying and mending as
 ** needed. create is read with ST_OPEN_CREATE only. */
@@ -244,6 +245,11 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err);
 ** the row's content, old or new, is not NULL. A changed ST_COL_ID moves the row: ST_EXISTS when the
 ** new id is taken. */
 int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err);
+/* The same for n columns that are not heavy, of the row that v, a view opened in this transaction,
+** shows at row: many rows at a time. A row that was changed or deleted since v was opened is not
+** allowed. */
+int st_set(st_conn *c, st_view *v, uint64_t row, const int *col, const st_value *value, size_t n,
+           st_error *err);
 int st_column_heavy(const st_conn *c,
                     int col); /* 1: changing it writes a new row; 0: it is changed in place */
 int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there is no such row */
@@ -290,6 +296,28 @@ int st_resolve(st_conn *c, int timeout_ms, const char *how, st_error *err);
 
 /* -------------------------------------------------------------------------------------- options */
 
+/* How memories age: the options of these names. Times in seconds, half-lives of 0 are for ever. */
+typedef struct st_life {
+    int track_access, auto_importance;                              /* 1: on */
+    int64_t working_capacity, episodic_capacity, semantic_capacity; /* below 0: any number */
+    double half_life_working, half_life_episodic, half_life_semantic;
+    double promote_importance;
+    int64_t promote_access, semantic_access;
+    double access_weight; /* of an access in what a row is worth; its importance is worth 1 */
+    double importance_base, importance_surprise, importance_facts, importance_length,
+        importance_words, importance_question, importance_correction; /* mind.h */
+    double importance_access; /* share of what is missing to 1 that an access adds */
+    double merge_distance;
+    int64_t consolidate_every; /* rows written after which a pass follows; 0: none does */
+    double consolidate_after;  /* seconds after which a tick brings one */
+    double activation_half_life, activation_boost, activation_max;
+    /* what the last tick and the last pass left behind */
+    double last_tick, last_consolidation;
+    int64_t consolidated_id; /* the greatest id that the last pass saw */
+} st_life;
+/* For this connection, as st_get_option. */
+int st_get_life(st_conn *c, st_life *out, st_error *err);
+
 /* All option names, NULL at the end. */
 const char *const *st_option_names(void);
 /* What an option's value is: ST_INT, ST_REAL or ST_TEXT (also for a name that is none). */
@@ -301,8 +329,6 @@ int st_get_option(st_conn *c, const char *name, char *buf, size_t n, st_error *e
 int st_set_option(st_conn *c, const char *name, const char *value, st_error *err);
 
 /* -------------------------------------------------------------------------------------- reading */
-
-typedef struct st_view st_view;
 
 /* Opens a view; may read the log or reopen the file when others have written. */
 int st_view_open(st_conn *c, st_view **out, st_error *err);
@@ -320,6 +346,30 @@ int st_evicted_find(st_view *v, int64_t id, uint64_t *row, st_error *err);
 /* The first evicted row at or after from, in the order they were written; ST_NOTFOUND at the end,
 ** ST_MISUSE as above. */
 int st_evicted_next(st_view *v, uint64_t from, uint64_t *row, st_error *err);
+
+/* All visible rows, a column each, in the order of their rows. One allocation. */
+typedef struct st_ages {
+    size_t n;
+    uint64_t *row;
+    int64_t *id;
+    double *timestamp, *importance;
+    int64_t *access_count;
+    double *last_access, *valid_to; /* NaN: NULL */
+    uint8_t *tier, *pinned;
+    uint8_t *source;     /* ST_SOURCE_ */
+    uint8_t *superseded; /* 1: valid_to is set */
+} st_ages;
+enum {
+    ST_SOURCE_NONE,
+    ST_SOURCE_USER,
+    ST_SOURCE_ASSISTANT,
+    ST_SOURCE_SYSTEM,
+    ST_SOURCE_TOOL,
+    ST_SOURCE_RETRIEVAL,
+    ST_SOURCE_CORRECTION
+};
+int st_ages_read(st_view *v, st_ages *out, st_error *err); /* st_ages_free in any case */
+void st_ages_free(st_ages *a);
 
 /* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for
 ** text and blobs. Comparing a number column with text, or text with a number, is settled by the

@@ -5,8 +5,7 @@
  * Works on texts and arrays that the caller hands in and keeps nothing; ext/sql brings the rows and
  * writes the decisions back inside a transaction.
  *
- * CODES     ST_OK or a negative code of store.h
- * MEMORY    through h5_malloc (h5core.h), given back as said at each call
+ * MEMORY    the caller's
  * THREADS   every function may be called from any thread.
  * SPDX-License-Identifier: MIT
  */
@@ -34,6 +33,7 @@ typedef struct mind_rules {
     double promote_importance;    /* working rows of at least this importance become episodic */
     int64_t promote_access;       /* and those accessed at least so often; 0: not for that */
     int64_t semantic_access;      /* episodic rows accessed so often become semantic; 0: none do */
+    double access_weight;         /* of an access, where a row's importance weighs 1 */
 } mind_rules;
 
 /* The rows, a column each, oldest first: of two rows that count the same the first one goes. */
@@ -63,22 +63,23 @@ enum { MIND_EVICTED = MIND_TIERS };
 #define MIND_ROWS_MAX ((size_t)1 << 31)
 
 typedef struct mind_moves {
-    mind_move *move; /* by h5_malloc; promotions first, then evictions, each in order of rows */
+    mind_move *move; /* promotions first, then evictions tier by tier, each in order of rows */
     size_t n;
     size_t promoted, evicted;
     size_t held[MIND_TIERS]; /* rows a tier has afterwards */
 } mind_moves;
 
-/* log2 of importance x (accesses + 1), less a unit for each half-life since the last access (or
- * since the row happened). A time in the future, or a NaN, is now. */
-double mind_strength(double importance, int64_t access_count, double last, double now,
-                     double half_life);
+/* log2 of importance x (1 + accesses), less a unit for each half-life since last, the last access
+ * (or, without one, the time the row happened). A time in the future, or a NaN, is now. accesses:
+ * as many as they weigh. */
+double mind_strength(double importance, double accesses, double last, double now, double half_life);
 
 /* One pass over the rows: first working rows are promoted, then episodic ones (a row may pass
- * both), then each tier that holds more than it may loses the rows of least strength. Whole numbers
- * of the result are what really is in `move`. ST_OK, ST_NOMEM or ST_LIMIT (MIND_ROWS_MAX); free
- * *out with mind_moves_free in any case. */
-int mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, mind_moves *out);
-void mind_moves_free(mind_moves *m);
+ * both), then each tier that holds more than it may loses the rows of least strength. The numbers
+ * of the result are those of what is in `move`, which lies in room: mind_room(rows->n) bytes,
+ * aligned as malloc does. There may be MIND_ROWS_MAX - 1 rows; mind_room is 0 for more. */
+size_t mind_room(size_t n);
+void mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, void *room,
+                      mind_moves *out);
 
 #endif

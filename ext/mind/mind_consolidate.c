@@ -16,9 +16,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "h5core.h"
-#include "store.h"
-
 #define LEAST_IMPORTANCE 0x1p-20 /* what 0 counts as: the logarithm needs more than nothing */
 
 enum { RADIX_BITS = 11, RADIX = 1 << RADIX_BITS };
@@ -29,10 +26,9 @@ const char *mind_why_name(int why)
     return names[why];
 }
 
-double mind_strength(double importance, int64_t access_count, double last, double now,
-                     double half_life)
+double mind_strength(double importance, double accesses, double last, double now, double half_life)
 {
-    double seconds = now - last, count = access_count > 0 ? (double)access_count : 0;
+    double seconds = now - last, count = accesses > 0 ? accesses : 0;
     double i = importance > LEAST_IMPORTANCE ? importance < 1 ? importance : 1 : LEAST_IMPORTANCE;
     double strength = log2(i * (count + 1));
     return seconds > 0 && half_life > 0 ? strength - seconds / half_life : strength;
@@ -121,8 +117,8 @@ static double strength_of(const pass *p, size_t i)
 {
     const mind_rows *r = p->rows;
     double last = isfinite(r->last_access[i]) ? r->last_access[i] : r->timestamp[i];
-    return mind_strength(r->importance[i], r->access_count[i], last, p->now,
-                         p->rules->half_life[p->tier[i]]);
+    return mind_strength(r->importance[i], (double)r->access_count[i] * p->rules->access_weight,
+                         last, p->now, p->rules->half_life[p->tier[i]]);
 }
 
 static void shrink(pass *p, int tier)
@@ -158,33 +154,26 @@ static void shrink(pass *p, int tier)
     p->out->evicted += gone;
 }
 
-int mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, mind_moves *out)
+size_t mind_room(size_t n)
+{
+    // At most two promotions and one eviction a row.
+    return n < MIND_ROWS_MAX
+               ? (3 * n + 1) * sizeof(mind_move) + n * (sizeof(uint64_t) + sizeof(uint32_t) + 1)
+               : 0;
+}
+
+void mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, void *room,
+                      mind_moves *out)
 {
     size_t n = rows->n;
     pass p = {.rows = rows, .rules = rules, .now = now, .out = out};
     memset(out, 0, sizeof *out);
-    if (n >= MIND_ROWS_MAX) {
-        return ST_LIMIT;
-    }
-    // At most two promotions and one eviction a row.
-    out->move = h5_alloc_array(3 * n + 1, sizeof *out->move);
-    p.key = h5_alloc_array(n + 1, sizeof *p.key + sizeof *p.of + sizeof *p.tier);
-    if (!out->move || !p.key) {
-        h5_free(p.key);
-        return ST_NOMEM;
-    }
+    out->move = room;
+    p.key = (uint64_t *)(void *)(out->move + 3 * n + 1);
     p.of = (uint32_t *)(p.key + n);
     p.tier = (uint8_t *)(p.of + n);
     promote(&p);
     for (int tier = MIND_WORKING; tier < MIND_TIERS; tier++) {
         shrink(&p, tier);
     }
-    h5_free(p.key);
-    return ST_OK;
-}
-
-void mind_moves_free(mind_moves *m)
-{
-    h5_free(m->move);
-    memset(m, 0, sizeof *m);
 }

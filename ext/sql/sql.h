@@ -97,7 +97,8 @@ struct sql_db {
     char *version_schema;
     sqlite3_stmt *version[2];
     int64_t versions[2];
-    int64_t asked; /* the millisecond in which it was last asked whether to stop */
+    sqlite3_stmt *patterns; /* sql_term.c: whether LIKE and GLOB are SQLite's */
+    int64_t asked;          /* the millisecond in which it was last asked whether to stop */
 };
 
 /* What a transaction looked like when it began: sql_spare.c. */
@@ -379,7 +380,7 @@ typedef struct sql_arg {
     int op;  /* SQLITE_INDEX_CONSTRAINT_..., SQL_OP_IN */
     int col; /* column, or SQL_HID_ for SQL_ARG_SETTING and SQL_ARG_TEXT (SQL_HID_TABLE or -1) */
 } sql_arg;
-enum { SQL_OP_IN = 1 }; /* beside SQLITE_INDEX_CONSTRAINT_ */
+enum { SQL_OP_IN = 1, SQL_OP_TAG = 150 }; /* beside SQLITE_INDEX_CONSTRAINT_ */
 
 /* idxNum */
 enum {
@@ -408,6 +409,11 @@ int sql_terms_new(size_t n, sql_terms *out);
 /* Adds the constraint as SQLite's own comparison would decide it, or nothing where that cannot
  * be told from the value alone (SQLite then checks it). A time against text is an error. */
 int sql_terms_add(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_value *v);
+/* The same for LIKE, GLOB and h5mem_has_tag, unless the host has functions of its own in place of
+ * SQLite's: *own, 1 or 0 once it is known for the cursor (-1 before). */
+int sql_terms_add_pattern(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_value *v,
+                          int *own);
+int sql_op_is_pattern(int op);
 void sql_terms_free(sql_terms *t);
 
 /* The query vector of `embedding MATCH v`: dim floats, by sqlite3_malloc. */

@@ -36,6 +36,8 @@ struct sql_cursor {
     int has_text;
     sql_ask ask;      /* the text part; read by rows as long as that is open */
     sql_dates dates;  /* that it names; likewise */
+    int own_patterns; /* the host has its own LIKE or GLOB; -1: not asked yet. While a statement
+                       * runs it cannot make one */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
 };
@@ -83,6 +85,7 @@ int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
         return SQLITE_NOMEM;
     }
     memset(c, 0, sizeof *c);
+    c->own_patterns = -1;
     sql_db *d = ((sql_table *)v)->db;
     c->next = d->cursors;
     d->cursors = c;
@@ -138,7 +141,9 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
         w->offset = sqlite3_value_int64(v);
         return SQLITE_OK;
     default:
-        return sql_terms_add(t, &w->terms, a, v);
+        return sql_op_is_pattern(a->op)
+                   ? sql_terms_add_pattern(t, &w->terms, a, v, &c->own_patterns)
+                   : sql_terms_add(t, &w->terms, a, v);
     }
 }
 

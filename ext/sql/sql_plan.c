@@ -16,7 +16,7 @@
  *
  *     codes      v vector, t text by content, T text by the table's column, s<hidden column>
  *                setting, L LIMIT, O OFFSET,
- *                <column><op> with op eq ne lt le gt ge is in null full
+ *                <column><op> with op eq ne lt le gt ge is in null full like glob tag
  *
  * A constraint is taken over for good (omit) only where its comparison is SQLite's for whatever
  * value comes: on columns of numbers and blobs. Text is rechecked, because what a number means
@@ -52,11 +52,19 @@ typedef struct op_row {
 } op_row;
 
 static const op_row ops[] = {
-    {SQLITE_INDEX_CONSTRAINT_EQ, "eq", 0.1},       {SQLITE_INDEX_CONSTRAINT_NE, "ne", 0.9},
-    {SQLITE_INDEX_CONSTRAINT_LT, "lt", 0.3},       {SQLITE_INDEX_CONSTRAINT_LE, "le", 0.3},
-    {SQLITE_INDEX_CONSTRAINT_GT, "gt", 0.3},       {SQLITE_INDEX_CONSTRAINT_GE, "ge", 0.3},
-    {SQLITE_INDEX_CONSTRAINT_IS, "is", 0.1},       {SQL_OP_IN, "in", 0.2},
-    {SQLITE_INDEX_CONSTRAINT_ISNULL, "null", 0.5}, {SQLITE_INDEX_CONSTRAINT_ISNOTNULL, "full", 0.5},
+    {SQLITE_INDEX_CONSTRAINT_EQ, "eq", 0.1},
+    {SQLITE_INDEX_CONSTRAINT_NE, "ne", 0.9},
+    {SQLITE_INDEX_CONSTRAINT_LT, "lt", 0.3},
+    {SQLITE_INDEX_CONSTRAINT_LE, "le", 0.3},
+    {SQLITE_INDEX_CONSTRAINT_GT, "gt", 0.3},
+    {SQLITE_INDEX_CONSTRAINT_GE, "ge", 0.3},
+    {SQLITE_INDEX_CONSTRAINT_IS, "is", 0.1},
+    {SQL_OP_IN, "in", 0.2},
+    {SQLITE_INDEX_CONSTRAINT_ISNULL, "null", 0.5},
+    {SQLITE_INDEX_CONSTRAINT_ISNOTNULL, "full", 0.5},
+    {SQLITE_INDEX_CONSTRAINT_LIKE, "like", 0.1},
+    {SQLITE_INDEX_CONSTRAINT_GLOB, "glob", 0.1},
+    {SQL_OP_TAG, "tag", 0.1},
 };
 
 static const op_row *find_op(int op)
@@ -241,7 +249,9 @@ static void add_term(plan *p, int i)
         col += ST_COL_DISTANCE - SQL_HID_DISTANCE;
     }
     int text = sql_column_type(p->t, col) == ST_TEXT;
-    if (text && sqlite3_stricmp(sqlite3_vtab_collation(p->info, i), "BINARY") != 0) {
+    if (sql_op_is_pattern(op->op)
+            ? !text
+            : text && sqlite3_stricmp(sqlite3_vtab_collation(p->info, i), "BINARY") != 0) {
         return;
     }
     if (in) {
@@ -342,8 +352,8 @@ static void plan_by_id(plan *p)
     for (int i = 0; i < p->info->nConstraint; i++) {
         const struct sqlite3_index_constraint *c = &p->info->aConstraint[i];
         const op_row *op = find_op(c->op);
-        if (c->usable && op && !is_in(p, i) && !sql_column_split(p->t, c->iColumn, &col) &&
-            sql_column_is_time(col)) {
+        if (c->usable && op && !sql_op_is_pattern(op->op) && !is_in(p, i) &&
+            !sql_column_split(p->t, c->iColumn, &col) && sql_column_is_time(col)) {
             add_code(p, i, 0, "%d%s", col, op->code);
         }
     }

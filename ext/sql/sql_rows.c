@@ -308,15 +308,9 @@ int sql_rows_register(sqlite3 *db)
 
 /* ------------------------------------------------------------------------------- h5mem_has_tag */
 
-static int is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 void sql_has_tag_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 {
     (void)argc;
-    int found = 0;
     const char *tags = (const char *)sqlite3_value_text(argv[0]);
     const char *tag = (const char *)sqlite3_value_text(argv[1]);
     size_t n = (size_t)sqlite3_value_bytes(argv[0]), want = (size_t)sqlite3_value_bytes(argv[1]);
@@ -325,17 +319,6 @@ void sql_has_tag_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
         sqlite3_result_error_nomem(ctx);
         return;
     }
-    for (size_t lo = 0, hi; tags && tag && want && lo < n && !found; lo = hi + 1) {
-        for (hi = lo; hi < n && tags[hi] != ','; hi++) {
-        }
-        size_t a = lo, b = hi;
-        while (a < b && is_space(tags[a])) {
-            a++;
-        }
-        while (b > a && is_space(tags[b - 1])) {
-            b--;
-        }
-        found = b - a == want && memcmp(tags + a, tag, want) == 0;
-    }
+    int found = tags && tag && st_has_tag(tags, n, tag, want);
     sqlite3_result_int(ctx, found);
 }

@@ -168,6 +168,8 @@ void sql_spare_drop(sql_db *d)
         sqlite3_finalize(d->version[i]);
         d->version[i] = NULL;
     }
+    sqlite3_finalize(d->patterns);
+    d->patterns = NULL;
     sqlite3_free(d->version_schema);
     d->version_schema = NULL;
 }

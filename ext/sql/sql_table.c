@@ -521,6 +521,10 @@ static int x_find_function(sqlite3_vtab *v, int argc, const char *name,
                            void (**fn)(sqlite3_context *, int, sqlite3_value **), void **arg)
 {
     *arg = v; // a statement that calls it keeps the table
+    if (argc == 2 && sqlite3_stricmp(name, "h5mem_has_tag") == 0) {
+        *fn = sql_has_tag_fn;
+        return SQL_OP_TAG; // so that it comes as a constraint, too
+    }
     *fn = argc == 2 && sqlite3_stricmp(name, "match") == 0 ? sql_match : sql_aux_find(name);
     return *fn != NULL;
 }

@@ -14,6 +14,9 @@
  * instead turn the stored text into a number. The value alone tells only of a bound one
  * (sqlite3_value_frombind), so any other is left to SQLite, which rechecks text anyway.
  *
+ * LIKE, GLOB and h5mem_has_tag on a text with a text go along as they are, the first two only where
+ * they are SQLite's own. SQLite rechecks them.
+ *
  * Times against text: `timestamp > '2026-11-01'` would silently compare a number with a text; it is
  * an error that says so.
  *
@@ -220,6 +223,62 @@ int sql_terms_add(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_valu
             int holds = term->op == ST_NE || (where == ABOVE ? less : more);
             term->op = holds ? ST_NOTNULL : ST_NEVER;
         }
+    }
+    terms->n++;
+    return SQLITE_OK;
+}
+
+/* ------------------------------------------------------------------------------------- patterns */
+
+enum { PATTERN_MAX = 1000 }; // a longer one is left to SQLite, which may have a limit
+
+int sql_op_is_pattern(int op)
+{
+    return op == SQLITE_INDEX_CONSTRAINT_LIKE || op == SQLITE_INDEX_CONSTRAINT_GLOB ||
+           op == SQL_OP_TAG;
+}
+
+// PRAGMA case_sensitive_like registers functions over the built-in ones, too.
+static int ask_patterns(sql_db *d, int *own)
+{
+    static const char sql[] = "SELECT count(*) FROM pragma_function_list WHERE"
+                              " name IN ('like', 'glob') AND NOT builtin";
+    int rc = SQLITE_OK;
+    if (*own >= 0) {
+        return SQLITE_OK;
+    }
+    if (!d->patterns) {
+        rc = sqlite3_prepare_v3(d->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &d->patterns, NULL);
+    }
+    *own = 1; // also where a host cannot say
+    if (rc == SQLITE_OK && sqlite3_step(d->patterns) == SQLITE_ROW) {
+        *own = sqlite3_column_int(d->patterns, 0) > 0;
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_reset(d->patterns);
+    }
+    return rc == SQLITE_NOMEM ? rc : SQLITE_OK;
+}
+
+int sql_terms_add_pattern(sql_table *t, sql_terms *terms, const sql_arg *a, sqlite3_value *v,
+                          int *own)
+{
+    int rc = a->op == SQL_OP_TAG ? SQLITE_OK : ask_patterns(t->db, own);
+    if (rc != SQLITE_OK || sqlite3_value_type(v) != SQLITE_TEXT ||
+        (a->op != SQL_OP_TAG && (*own || sqlite3_value_bytes(v) > PATTERN_MAX))) {
+        return rc;
+    }
+    st_term *term = &terms->term[terms->n];
+    memset(term, 0, sizeof *term);
+    term->col = a->col;
+    term->op = a->op == SQL_OP_TAG                     ? ST_TAG
+               : a->op == SQLITE_INDEX_CONSTRAINT_GLOB ? ST_GLOB
+                                                       : ST_LIKE;
+    term->value.type = ST_TEXT;
+    term->value.p = sqlite3_value_text(v);
+    term->value.n = (size_t)sqlite3_value_bytes(v);
+    if (!term->value.p) {
+        return SQLITE_NOMEM;
     }
     terms->n++;
     return SQLITE_OK;

@@ -86,6 +86,15 @@ static int in_list(const st_term *t, const st_value *v)
     return 0;
 }
 
+/* Patterns and tags are texts, and hold for texts only. */
+static int matches(const st_term *t, const st_value *v)
+{
+    const st_value *x = &t->value;
+    return v->type == ST_TEXT && x->type == ST_TEXT &&
+           (t->op == ST_TAG ? st_has_tag(v->p, v->n, x->p, x->n)
+                            : st_like(v->p, v->n, x->p, x->n, t->op == ST_GLOB));
+}
+
 int st_term_holds(const st_term *t, const st_value *v)
 {
     int c;
@@ -100,6 +109,9 @@ int st_term_holds(const st_term *t, const st_value *v)
     }
     if (t->value.type == ST_NULL) {
         return 0;
+    }
+    if (t->op == ST_LIKE || t->op == ST_GLOB || t->op == ST_TAG) {
+        return matches(t, v);
     }
     c = compare(v, &t->value);
     switch (t->op) {

@@ -374,7 +374,21 @@ void st_ages_free(st_ages *a);
 /* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for
 ** text and blobs. Comparing a number column with text, or text with a number, is settled by the
 ** caller (never handed down). NULL values never satisfy any but ISNULL. */
-enum { ST_EQ = 1, ST_NE, ST_LT, ST_LE, ST_GT, ST_GE, ST_IN, ST_ISNULL, ST_NOTNULL, ST_NEVER };
+enum {
+    ST_EQ = 1,
+    ST_NE,
+    ST_LT,
+    ST_LE,
+    ST_GT,
+    ST_GE,
+    ST_IN,
+    ST_ISNULL,
+    ST_NOTNULL,
+    ST_NEVER,
+    ST_LIKE, /* texts only: st_like, st_has_tag */
+    ST_GLOB,
+    ST_TAG
+};
 typedef struct st_term {
     int col;
     int op;
@@ -442,6 +456,14 @@ typedef struct st_query {
 #define ST_CONTEXT_MAX 10.0
 /* Sets what options of the store give: all settings but those that a text or a clock gives. */
 void st_query_defaults(st_conn *c, st_query *q);
+/* SQLite's own LIKE (ASCII letters in either case, % and _) or, with glob, GLOB (* ? [a-z] [^x]).
+** Both texts end at their first NUL, and bytes that are no UTF-8 count as SQLite reads them. Takes
+** time n * m at most. */
+int st_like(const void *text, size_t n, const void *pattern, size_t m, int glob);
+
+/* Is the tag one of those between the commas, white space around each aside? An empty one never is.
+*/
+int st_has_tag(const void *tags, size_t n, const void *tag, size_t m);
 /* Does a text end in a question mark (ASCII, Arabic, full width)? White space behind is ignored. */
 int st_text_asks(const void *text, size_t n);
 

@@ -137,7 +137,10 @@ def condition(rng, depth=2):
             condition(rng, depth - 1) for _ in range(rng.randint(2, 3)))
         return f"NOT ({joined})" if rng.random() < 0.2 else f"({joined})"
     column = rng.choice([c for c in COLUMNS if c not in ("embedding", "content")])
-    kind = rng.randrange(10)
+    kind = rng.randrange(11)
+    if kind == 10:
+        tag = rng.choice(["a", "b", "trip", "A", "", "a,b", "s-1"])
+        return f"h5mem_has_tag({rng.choice(['tags', 'tags', 'session', 'priority'])}, {tag!r})"
     if kind < 4:
         return f"{column} {rng.choice(['=', '<', '<=', '>', '>=', '<>'])} {literal(rng, column)}"
     if kind == 4:
@@ -149,10 +152,12 @@ def condition(rng, depth=2):
         return f"{column} {rng.choice(['IS', 'IS NOT'])} {literal(rng, column)}"
     if kind == 7:
         column = rng.choice(["session", "user_id", "channel", "content"])
-        pattern = rng.choice(["s-%", "S%", "r%", "%a%", "_-1", "ro%", "chat", "%"])
+        pattern = rng.choice(["s-%", "S%", "r%", "%a%", "_-1", "ro%", "chat", "%", "", "_", "S-É", "s-é%", "1_"])
+        escape = " ESCAPE '-'" if rng.random() < 0.1 else ""
         if rng.random() < 0.5:
-            return f"{column} LIKE '{pattern}'"
-        return f"{column} GLOB '{pattern.replace('%', '*').replace('_', '?')}'"
+            return f"{column} LIKE '{pattern}'{escape}"
+        sets = rng.choice(["[a-z]*", "[^s]*", "*[0-9]", "[]s]-*", "s[-x]1*", "*[é-ö]", "[s"])
+        return f"{column} GLOB '{rng.choice([sets, pattern.replace('%', '*').replace('_', '?')])}'"
     if kind == 8:
         return rng.choice([
             "length(content) > 30", "priority + 1 > weight", "session = user_id", "coalesce(session, '') = ''",

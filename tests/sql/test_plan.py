@@ -77,9 +77,12 @@ SORT = "USE TEMP B-TREE FOR ORDER BY"
         (f"{Q} AND timestamp > 5 AND session = 's-1' AND {T}", "knn:flat filter:time,session text:bm25 order:score"),
         (f"{Q} AND distance < 5", "knn:flat filter:distance order:distance"),
         ("name = '5' COLLATE NOCASE", "scan"),
-        ("name LIKE 'a%'", "scan"),
-        ("session GLOB 's-1*'", "scan filter:session,session"),
-        ("name GLOB '5*'", "scan"),  # SQLite makes no range of it: the prefix reads as a number
+        ("name LIKE 'a%'", "scan filter:name"),
+        ("name LIKE 'a%' ESCAPE '!'", "scan"),
+        ("n LIKE '1%'", "scan"),
+        ("h5mem_has_tag(tags, 'a')", "scan filter:tags"),
+        ("session GLOB 's-1*'", "scan filter:session,session,session"),
+        ("name GLOB '5*'", "scan filter:name"),  # SQLite makes no range of it: the prefix reads as a number
         ("n IS NOT 5", "scan"),
         ("n <> 5 AND n IS 7", "scan filter:n,n"),
     ],
@@ -236,6 +239,43 @@ def test_settings_come_back(con):
     assert con.execute(f"{effective} WHERE {Q} LIMIT 1").fetchone()[3] == 0  # the nearest are what was asked for
     assert con.execute(f"{effective} WHERE {Q} AND context = 0.5 LIMIT 1").fetchone()[3] == 0.5
     con.execute(set_both, ("0", "rrf")).fetchall()
+
+
+def test_patterns_and_tags_come_before_k(connect, in_tmp):
+    con = connect("host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2, who TEXT)")
+    con.executemany("INSERT INTO memory(id, content, embedding, tags, session, who) VALUES (?, 'dark', ?, ?, ?, ?)",
+                    [(i, f"[{i}, 1]", "red, deep" if i % 3 == 0 else "blue", f"S-{i % 4}é", f"u{i}")
+                     for i in range(40)])
+    for where, keep in (("h5mem_has_tag(tags, 'deep')", lambda i: i % 3 == 0),
+                        ("session LIKE 's-1%'", lambda i: i % 4 == 1),
+                        ("session GLOB '[R-T]-[23]é'", lambda i: i % 4 > 1),
+                        ("session GLOB 's-*'", lambda i: False), ("who LIKE '%5' AND h5mem_has_tag(tags, 'red')",
+                                                                  lambda i: i % 30 == 15)):
+        want = [i for i in range(40) if keep(i)]
+        for part in ("content MATCH 'dark'", "embedding MATCH '[0, 1]'", "id >= 0"):
+            sql = f"SELECT id FROM memory WHERE {part} AND {where} AND k = 3 ORDER BY id"
+            assert len(ids(con, sql)) == min(3, len(want)), sql
+            assert set(ids(con, sql)) <= set(want)
+        plan = con.execute(f"EXPLAIN QUERY PLAN SELECT id FROM memory WHERE {where}").fetchone()[3]
+        assert "filter:" in plan
+    assert ids(con, "SELECT id FROM memory WHERE id LIKE '1_' ORDER BY id") == list(range(10, 20))
+    assert ids(con, "SELECT id FROM memory WHERE who LIKE 'u-_' ESCAPE '-'") == []
+
+
+def test_a_pattern_means_what_the_host_means(connect, in_tmp):
+    con = connect("host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("INSERT INTO memory(id, session) VALUES (1, 'Ada'), (2, 'ada'), (3, 'ÄDA'), (4, 'x')")
+    like, glob = (f"SELECT id FROM memory WHERE session {op} ORDER BY id" for op in ("LIKE 'a%'", "GLOB 'a*'"))
+    assert (ids(con, like), ids(con, glob)) == ([1, 2], [2])
+    con.execute("PRAGMA case_sensitive_like = 1")
+    assert ids(con, like) == [2]
+    con.execute("PRAGMA case_sensitive_like = 0")
+    assert ids(con, like) == [1, 2]
+    con.create_function("like", 2, lambda pattern, text: text == "x")
+    con.create_function("glob", 2, lambda pattern, text: text == "ÄDA")
+    assert (ids(con, like), ids(con, glob)) == ([4], [3])
 
 
 def test_every_setting_has_an_option_and_reads_what_is_in_force(connect, in_tmp):

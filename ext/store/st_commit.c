@@ -26,7 +26,7 @@ static int wait_in_process(st_store *s, st_conn *c, int64_t until, st_error *err
     int rc = ST_OK;
     pthread_mutex_lock(&s->lock);
     while (s->writer && s->writer != c && !rc) {
-        int64_t left = until - st_now_ms();
+        int64_t left = until ? until - st_now_ms() : 0;
         struct timespec t;
         if (left <= 0) {
             rc = st_fail(err, ST_BUSY, "another connection of this process is writing");
@@ -50,7 +50,7 @@ static int wait_in_process(st_store *s, st_conn *c, int64_t until, st_error *err
 
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err)
 {
-    int64_t until = st_now_ms() + ST_MAX(timeout_ms, 0);
+    int64_t until = timeout_ms > 0 ? st_now_ms() + timeout_ms : 0; // 0: no waiting
     int got, pause = POLL_MS;
     if (st_inherited(s)) {
         return st_fail(err, ST_MISUSE,
@@ -58,7 +58,7 @@ int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err)
     }
     ST_TRY(wait_in_process(s, c, until, err));
     while ((got = st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, err)) == 0) {
-        int64_t left = until - st_now_ms();
+        int64_t left = until ? until - st_now_ms() : 0;
         if (left <= 0) {
             st_fail(err, ST_BUSY, "another process is writing");
             break;
@@ -206,10 +206,9 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
     st_txn *t = &c->txn;
     st_log_header *h = &t->head;
     uint64_t floor;
-    ST_TRY(st_snapshot_mend(s, c->host, who, err));
+    ST_TRY(st_snapshot_mend(s, c->host, who, h, err));
     ST_TRY(c->nviews ? refresh_held(c, err) : st_snapshot_refresh(c, err));
     ST_TRY(find_floor(c, who, &floor, err));
-    ST_TRY(st_header(s, h, err));
     ST_TRY(cut_tail(s, h, err));
     t->held = h->prepared_len > h->committed_len;
     t->base_len = t->held ? h->prepared_len : h->committed_len;
@@ -244,7 +243,9 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
     }
     t->active = 1;
     t->who = *who;
-    snprintf(t->host, sizeof t->host, "%s", who->host ? who->host : "");
+    size_t n = who->host ? strnlen(who->host, sizeof t->host - 1) : 0;
+    memcpy(t->host, who->host ? who->host : "", n);
+    t->host[n] = 0;
     t->next_id = c->gen->next_id;
     t->version++;
     return ST_OK;
@@ -501,11 +502,15 @@ static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
     int full = st_conn_synchronous(c) == ST_SYNC_FULL;
     ST_TRY(full ? round_up(c, e, err) : ST_OK);
     ST_TRY(write_out(c, e, err));
-    h->prepared_len = end;
-    h->prepared_seq = e->seq;
-    h->prepared_sum = e->sum;
-    h->flags = self ? ST_LOG_SELF : 0;
-    st_log_store(s->page, h);
+    // Where a host with a file has nothing to commit, and no power loss is to be outlasted, it is
+    // named when it is committed: a death before leaves nothing, on either side.
+    if (full || !self || !(t->who.dev || t->who.ino)) {
+        h->prepared_len = end;
+        h->prepared_seq = e->seq;
+        h->prepared_sum = e->sum;
+        h->flags = self ? ST_LOG_SELF : 0;
+        st_log_store(s->page, h);
+    }
     if (full) {
         int rc = st_store_sync_log(s, err);
         if (rc) {
@@ -516,9 +521,9 @@ static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
     t->prepared = 1;
     t->prepared_self = self;
     t->prepared_version = t->version;
-    t->prepared_len = h->prepared_len;
-    t->prepared_seq = h->prepared_seq;
-    t->prepared_sum = h->prepared_sum;
+    t->prepared_len = end;
+    t->prepared_seq = e->seq;
+    t->prepared_sum = e->sum;
     return ST_OK;
 }
 
@@ -887,8 +892,7 @@ int st_settle(st_conn *c, int timeout_ms, const uint8_t uuid[16], int *holds, st
         return ST_OK;
     }
     ST_TRY(st_writer_lock(s, c, timeout_ms, err));
-    rc = st_snapshot_mend(s, c->host, &who, err);
-    rc = rc ? rc : st_header(s, &h, err);
+    rc = st_snapshot_mend(s, c->host, &who, &h, err);
     *holds = !rc && h.prepared_len > h.committed_len;
     st_writer_unlock(s, c);
     return rc;

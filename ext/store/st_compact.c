@@ -499,6 +499,7 @@ int st_compact_locked(st_store *s, uint64_t *saved, st_error *err)
 int st_compact(st_conn *c, int timeout_ms, uint64_t *saved, st_error *err)
 {
     st_store *s = c->store;
+    st_log_header h = {.counter = 0};
     int rc;
     *saved = 0;
     if (st_has_changes(c) || c->txn.prepared) {
@@ -517,7 +518,7 @@ int st_compact(st_conn *c, int timeout_ms, uint64_t *saved, st_error *err)
         ST_TRY(rc);
     }
     ST_TRY(st_writer_lock(s, c, timeout_ms, err));
-    rc = st_snapshot_mend(s, NULL, NULL, err);
+    rc = st_snapshot_mend(s, NULL, NULL, &h, err);
     rc = rc ? rc : st_compact_locked(s, saved, err);
     st_writer_unlock(s, c);
     return rc;

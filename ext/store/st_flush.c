@@ -199,6 +199,7 @@ int st_flush_locked(st_store *s, uint64_t *rows, st_error *err)
 static int fold(st_conn *c, int timeout_ms, int optimize, uint64_t *rows, st_error *err)
 {
     st_store *s = c->store;
+    st_log_header h = {.counter = 0};
     int rc;
     *rows = 0;
     if (st_has_changes(c) || c->txn.prepared) {
@@ -216,7 +217,7 @@ static int fold(st_conn *c, int timeout_ms, int optimize, uint64_t *rows, st_err
     ST_TRY(st_writer_lock(s, c, timeout_ms, err));
     // Without the host: whether its write lock is held is not known here, so nothing in doubt can
     // be decided.
-    rc = st_snapshot_mend(s, NULL, NULL, err);
+    rc = st_snapshot_mend(s, NULL, NULL, &h, err);
     rc = rc ? rc : fold_locked(s, optimize, rows, err);
     st_writer_unlock(s, c);
     return rc;

@@ -73,8 +73,10 @@ static void id_from(const struct stat *s, st_file_id *out)
     out->links = (uint64_t)s->st_nlink;
 #ifdef __APPLE__
     out->changed = (int64_t)s->st_mtimespec.tv_sec * 1000000000 + s->st_mtimespec.tv_nsec;
+    out->touched = (int64_t)s->st_ctimespec.tv_sec * 1000000000 + s->st_ctimespec.tv_nsec;
 #else
     out->changed = (int64_t)s->st_mtim.tv_sec * 1000000000 + s->st_mtim.tv_nsec;
+    out->touched = (int64_t)s->st_ctim.tv_sec * 1000000000 + s->st_ctim.tv_nsec;
 #endif
 }
 

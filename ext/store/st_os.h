@@ -32,6 +32,7 @@ typedef struct st_file_id {
     uint64_t dev, ino, size;
     uint64_t links;  /* names that the file has; 0: it was removed */
     int64_t changed; /* when its bytes were last written, in nanoseconds since 1970 */
+    int64_t touched; /* and when its bytes, its names or its rights were last changed */
 } st_file_id;
 int st_id_of_fd(int fd, st_file_id *out);
 int st_id_of_path(const char *path,

@@ -282,31 +282,51 @@ static int refresh_doubt(st_conn *c, const st_log_header *h, int *again, st_erro
 
 enum { LOOK_MS = 1 };
 
+/* What fstat says of the open log and of the open file; the latter of no other than the one that
+** the newest image is of. links is 0 where nothing is known. */
+typedef struct looks {
+    st_file_id log, file;
+} looks;
+
 /* Are file and log still as long as what is mapped of them? A read behind the end of a file that
 ** somebody has cut would end the process. Looked at before a statement reads, once a millisecond
 ** and at every write: what is cut in the middle of a statement is not met, as with SQLite's own
 ** mapped memory. With s->lock held. */
-static int look_at_sizes(st_store *s, int now, st_error *err)
+static int look_at_sizes(st_store *s, looks *l, st_error *err)
 {
-    int64_t ms = st_now_ms();
-    st_file_id id;
     uint64_t size = 0;
     h5_error e = {0};
     h5_io *io;
-    if (!now && ms - s->looked < LOOK_MS) {
-        return ST_OK;
-    }
-    if (s->page && st_id_of_fd(s->log_fd, &id) == ST_OK && id.size < ST_LOG_PAGE) {
+    int known;
+    memset(l, 0, sizeof *l);
+    if (s->page && st_id_of_fd(s->log_fd, &l->log) == ST_OK && l->log.size < ST_LOG_PAGE) {
         return st_fail(err, ST_CORRUPT, "the log was cut to %llu bytes while it was open",
-                       (unsigned long long)id.size);
+                       (unsigned long long)l->log.size);
     }
     if (s->gen) {
         io = s->gen->image->file->io; // which need not be the file that is at the path by now
-        if (io->size(io, &size, &e) == H5_OK && size < s->gen->image->map_n) {
+        if (s->h5_fd >= 0 && s->gen->image->file == s->file) {
+            known = st_id_of_fd(s->h5_fd, &l->file) == ST_OK;
+            size = l->file.size;
+        } else {
+            known = io->size(io, &size, &e) == H5_OK;
+        }
+        if (known && size < s->gen->image->map_n) {
             return st_fail(err, ST_CORRUPT, "the file was cut to %llu bytes while it was open",
                            (unsigned long long)size);
         }
     }
+    return ST_OK;
+}
+
+static int look_now_and_then(st_store *s, st_error *err)
+{
+    looks l;
+    int64_t ms = st_now_ms();
+    if (ms - s->looked < LOOK_MS) {
+        return ST_OK;
+    }
+    ST_TRY(look_at_sizes(s, &l, err));
     s->looked = ms;
     return ST_OK;
 }
@@ -320,7 +340,7 @@ int st_snapshot_refresh(st_conn *c, st_error *err)
         return ST_OK;
     }
     pthread_mutex_lock(&s->lock);
-    rc = look_at_sizes(s, 0, err);
+    rc = look_now_and_then(s, err);
     for (int i = 0; i < REREADS && again && !rc; i++) {
         again = 0;
         rc = s->page ? refresh_log(s, &h, err) : refresh_file(s, err);
@@ -420,29 +440,43 @@ static int take_committed_tail(st_store *s, st_log_header *h, st_error *err)
     return ST_OK;
 }
 
-enum { LOOK_LOG_MS = 1000 };
+enum { LOOK_PATH_MS = 1000 };
 static const int64_t settled_ns = 3000000000; /* coarser than any file system's clock */
 
-/* The file at the store's path is the one that was last found in order, and nobody has written to
-** it since. */
-static int as_last_seen(const st_store *s, const st_file_id *now)
+/* Does the file begin with the superblock in force? By the mapping of it, where there is one.
+** With s->lock held. */
+static int begins_in_force(const st_store *s, const st_log_header *h)
 {
-    return s->seen_firm && now->dev == s->seen.dev && now->ino == s->seen.ino &&
-           now->size == s->seen.size && now->changed == s->seen.changed;
+    const st_image *im = s->gen ? s->gen->image : NULL;
+    return im && im->map && im->map_n >= H5_SUPERBLOCK_BYTES && im->file == s->file &&
+           memcmp(im->map, h->in_force, H5_SUPERBLOCK_BYTES) == 0;
+}
+
+/* The open file is the one that was last found in order at its path, and nobody has written to it,
+** moved or removed it since. A change within the same tick of the file system's clock as that look
+** does not show in a time; in the superblock it does. With s->lock held. */
+static int file_stands(const st_store *s, const st_log_header *h, const st_file_id *now)
+{
+    static const uint8_t none[H5_SUPERBLOCK_BYTES];
+    const st_file_id *seen = &s->seen;
+    return s->checked && now->links && now->links == seen->links && now->ino == seen->ino &&
+           now->dev == seen->dev && now->size == seen->size && now->changed == seen->changed &&
+           now->touched == seen->touched && !h->next_ino &&
+           memcmp(h->pending, none, sizeof none) == 0 && (s->seen_firm || begins_in_force(s, h)) &&
+           st_now_ms() - s->looked_path < LOOK_PATH_MS;
 }
 
 /* The log that is open must still be the one at its path: what is written to another would be lost.
 ** Removed or replaced is seen at once, moved away within a second. */
-static int check_log(st_store *s, st_error *err)
+static int check_log(st_store *s, const st_file_id *open, st_error *err)
 {
-    st_file_id path, open;
+    st_file_id path;
     int64_t now = st_now_ms();
-    int rc = st_id_of_fd(s->log_fd, &open);
-    if (!rc && open.links && now - s->looked_log < LOOK_LOG_MS) {
+    if (open->links && now - s->looked_log < LOOK_PATH_MS) {
         return ST_OK;
     }
-    if (rc || st_id_of_path(s->log_path, &path) != 1 || path.dev != open.dev ||
-        path.ino != open.ino) {
+    if (!open->links || st_id_of_path(s->log_path, &path) != 1 || path.dev != open->dev ||
+        path.ino != open->ino) {
         return st_fail(err, ST_IO,
                        "the log was replaced or removed while it was open; close the "
                        "store and open it anew");
@@ -451,18 +485,12 @@ static int check_log(st_store *s, st_error *err)
     return ST_OK;
 }
 
-/* Looks at both files and mends what a death left. A file that nobody has written since the last
-** such look needs no more than a look at its name. */
-static int mend_files(st_store *s, st_log_header *h, st_error *err)
+/* Looks at the file at its path and mends what a death left in it. */
+static int mend_file(st_store *s, st_log_header *h, st_error *err)
 {
-    static const uint8_t none[H5_SUPERBLOCK_BYTES];
     st_file_id now;
-    int rc, there = st_id_of_path(s->path, &now);
-    ST_TRY(check_log(s, err));
-    if (there == 1 && s->checked && !h->next_ino && as_last_seen(s, &now) &&
-        memcmp(h->pending, none, sizeof none) == 0) {
-        return ST_OK;
-    }
+    int rc, there;
+    int64_t ms = st_now_ms();
     pthread_mutex_lock(&s->lock);
     rc = st_store_follow_path(s, h, err);
     pthread_mutex_unlock(&s->lock);
@@ -473,28 +501,35 @@ static int mend_files(st_store *s, st_log_header *h, st_error *err)
     }
     there = st_id_of_path(s->path, &now);
     ST_TRY(mend_flip(s, h, err));
-    // A change in the same tick of the file system's clock as this look would not be seen.
     s->seen = now;
     s->seen_firm = there == 1 && st_now_unix_ns() - now.changed > settled_ns;
+    s->looked_path = ms;
     return ST_OK;
 }
 
-int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err)
+int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_log_header *h,
+                     st_error *err)
 {
-    st_log_header h;
-    int rc;
+    looks l;
+    int rc, stands = 0;
     pthread_mutex_lock(&s->lock);
-    rc = look_at_sizes(s, 1, err);
+    rc = look_at_sizes(s, &l, err);
+    if (!rc && (!h->counter || h->counter != st_log_counter(s->page))) {
+        rc = st_header(s, h, err);
+    }
+    if (!rc) {
+        stands = file_stands(s, h, &l.file);
+    }
     pthread_mutex_unlock(&s->lock);
     ST_TRY(rc);
-    ST_TRY(st_header(s, &h, err));
-    ST_TRY(mend_files(s, &h, err));
+    ST_TRY(check_log(s, &l.log, err));
+    ST_TRY(stands ? ST_OK : mend_file(s, h, err));
     // A writer that died with its transaction prepared may have got as far as the commit frame.
-    if (!s->checked || h.prepared_len > h.committed_len) {
-        ST_TRY(take_committed_tail(s, &h, err));
+    if (!s->checked || h->prepared_len > h->committed_len) {
+        ST_TRY(take_committed_tail(s, h, err));
     }
-    if (h.prepared_len > h.committed_len) {
-        ST_TRY(st_doubt_settle(s, &h, host, who, err));
+    if (h->prepared_len > h->committed_len) {
+        ST_TRY(st_doubt_settle(s, h, host, who, err));
     }
     s->checked = 1;
     return ST_OK;

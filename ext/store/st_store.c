@@ -653,7 +653,8 @@ static void last_flush(st_store *s)
     if (st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, NULL) == 1) {
         // Without a host nothing can be decided: a transaction in doubt makes mend fail, and the
         // log simply stays.
-        if (st_log_load(s->page, &h, &e) == ST_OK && st_snapshot_mend(s, NULL, NULL, &e) == ST_OK) {
+        if (st_log_load(s->page, &h, &e) == ST_OK &&
+            st_snapshot_mend(s, NULL, NULL, &h, &e) == ST_OK) {
             uint64_t rows;
             if (st_flush_locked(s, &rows, &e) == ST_OK) {
                 s->log->truncate(s->log, ST_LOG_PAGE, NULL); // idle, it is its header

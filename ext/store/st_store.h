@@ -45,11 +45,11 @@ typedef struct st_store {
     uint64_t seq;     /* newest committed sequence in gen */
     int doubt;        /* that header names a prepared transaction */
     int64_t looked;   /* st_now_ms of the last look at the sizes of file and log */
-    /* for the writer: the file as it was last found in order; firm: a later write would show in its
-    ** time; st_now_ms of the last look at the log's path */
+    /* for the writer: the file as it was last found in order at its path; firm: a later write would
+    ** show in its time; st_now_ms of the last look at that path and at the log's */
     st_file_id seen;
     int seen_firm;
-    int64_t looked_log;
+    int64_t looked_path, looked_log;
     int foreign;  /* the file's superblock is none the log knows: somebody else changed the file */
     int gone;     /* while it was opened somebody removed it */
     int checked;  /* a writer has looked behind the committed length since the store was opened */
@@ -203,8 +203,10 @@ int st_snapshot_refresh(st_conn *c, st_error *err);
 int st_snapshot_latest(st_store *s, st_gen **out, st_error *err);
 /* The writer's look at the files, with the writer lock held: mends a torn flip, settles a
 ** transaction in doubt, cuts a bad tail. who: the host file that is about to write and is locked
-** for it; NULL when none is. */
-int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_error *err);
+** for it; NULL when none is. *h becomes the header; before, it is one that was loaded or stored
+** once, or zeros. */
+int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, st_log_header *h,
+                     st_error *err);
 int st_header(st_store *s, st_log_header *h, st_error *err);
 
 /* st_doubt.c ----------------------------------------------------------------------------------- */

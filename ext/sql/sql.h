@@ -219,9 +219,11 @@ int sql_state_drop(sqlite3 *db, const char *schema, const char *table);
  * sqlite3_malloc; NULL allowed) and txid. */
 int sql_state_find(sqlite3 *db, const uint8_t uuid[16], char **schema, char **table, int64_t *txid);
 /* Writes the transaction id into the row, which is in state table `name` if it has that uuid;
- * SQLITE_NOTFOUND otherwise. Leaves changes(), total_changes() and last_insert_rowid() alone. */
+ * SQLITE_NOTFOUND otherwise. *last: what was last written there, 0 when that is not known; a row
+ * that still holds it is the same one. Leaves changes(), total_changes() and last_insert_rowid()
+ * alone. */
 int sql_state_write(sqlite3 *db, const char *schema, const char *name, const uint8_t uuid[16],
-                    int64_t txid);
+                    int64_t *last, int64_t txid);
 
 /* --------------------------------------------------------------------------- sql_table.c: table */
 
@@ -266,9 +268,10 @@ struct sql_table {
     int threads;   /* that one search may use */
     int has_state; /* the state row was there and is below */
     uint8_t uuid[16], store_uuid[16];
-    int checked;    /* the open store is the one CREATE bound, with the same columns */
-    int announced;  /* in a transaction that xBegin announced */
-    int host_known; /* the host's file, looked at once: 0, 0 when it has none */
+    int checked;      /* the open store is the one CREATE bound, with the same columns */
+    int announced;    /* in a transaction that xBegin announced */
+    int64_t row_txid; /* what its state row was last given; 0: not known */
+    int host_known;   /* the host's file, looked at once: 0, 0 when it has none */
     uint64_t host_dev, host_ino;
     /* scratch of xUpdate, made at the first write */
     st_value *values;

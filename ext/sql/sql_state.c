@@ -232,30 +232,46 @@ static int open_blob(sqlite3 *db, const char *schema, const char *name, const ch
     return rc;
 }
 
-int sql_state_write(sqlite3 *db, const char *schema, const char *name, const uint8_t uuid[16],
-                    int64_t txid)
+static void put_id(uint8_t bytes[8], int64_t txid)
+{
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)((uint64_t)txid >> (56 - 8 * i));
+    }
+}
+
+static int has_uuid(sqlite3 *db, const char *schema, const char *name, const uint8_t uuid[16])
 {
     sqlite3_blob *blob;
-    uint8_t there[16], bytes[8];
+    uint8_t there[16];
     int rc = open_blob(db, schema, name, "uuid", 0, 16, &blob);
     if (rc == SQLITE_OK) {
         rc = sqlite3_blob_read(blob, there, 16, 0);
         sqlite3_blob_close(blob);
     }
+    return rc != SQLITE_OK || memcmp(there, uuid, 16) == 0 ? rc : SQLITE_NOTFOUND;
+}
+
+// To open a blob is to compile a statement: one, where the row is known by what it holds.
+int sql_state_write(sqlite3 *db, const char *schema, const char *name, const uint8_t uuid[16],
+                    int64_t *last, int64_t txid)
+{
+    sqlite3_blob *blob;
+    uint8_t bytes[8], there[8];
+    int rc = open_blob(db, schema, name, "txid", 1, 8, &blob);
     if (rc != SQLITE_OK) {
         return rc;
     }
-    if (memcmp(there, uuid, 16) != 0) {
-        return SQLITE_NOTFOUND;
+    put_id(bytes, *last);
+    rc = sqlite3_blob_read(blob, there, 8, 0);
+    if (rc == SQLITE_OK && (!*last || memcmp(there, bytes, 8) != 0)) {
+        rc = has_uuid(db, schema, name, uuid);
     }
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)((uint64_t)txid >> (56 - 8 * i));
-    }
-    rc = open_blob(db, schema, name, "txid", 1, 8, &blob);
     if (rc == SQLITE_OK) {
+        put_id(bytes, txid);
         rc = sqlite3_blob_write(blob, bytes, 8, 0);
-        int closed = sqlite3_blob_close(blob);
-        rc = rc == SQLITE_OK ? closed : rc;
     }
+    int closed = sqlite3_blob_close(blob);
+    rc = rc == SQLITE_OK ? closed : rc;
+    *last = rc == SQLITE_OK ? txid : 0;
     return rc;
 }

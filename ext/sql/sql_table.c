@@ -509,6 +509,7 @@ static int x_rename(sqlite3_vtab *v, const char *name)
     }
     sqlite3_free(t->name);
     t->name = copy;
+    t->row_txid = 0;
     return SQLITE_OK;
 }
 

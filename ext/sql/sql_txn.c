@@ -136,16 +136,17 @@ static int write_there(sql_table *t, const uint8_t owner[16], int64_t txid)
     for (sql_table *o = t->db->tables; o && rc == SQLITE_NOTFOUND; o = o->next) {
         if (memcmp(o->uuid, owner, 16) == 0) {
             char *name = sqlite3_mprintf("%s_state", o->name);
-            rc = name ? sql_state_write(db, o->schema, name, owner, txid) : SQLITE_NOMEM;
+            rc = name ? sql_state_write(db, o->schema, name, owner, &o->row_txid, txid)
+                      : SQLITE_NOMEM;
             sqlite3_free(name);
         }
     }
     if (rc == SQLITE_NOTFOUND) {
         char *schema, *name;
-        int64_t old;
+        int64_t old, last = 0;
         rc = sql_state_find(db, owner, &schema, &name, &old);
         if (rc == SQLITE_OK) {
-            rc = sql_state_write(db, schema, name, owner, txid);
+            rc = sql_state_write(db, schema, name, owner, &last, txid);
             sqlite3_free(schema);
             sqlite3_free(name);
         }

@@ -281,6 +281,7 @@ typedef struct format {
 
 static const format formats[] = {
     {"h5mem", NULL, sql_import_store},
+    {"markdown", sql_md_export, sql_md_import},
     {"jsonl", sql_jsonl_export, sql_jsonl_import},
 };
 enum { NFORMAT = sizeof formats / sizeof *formats };

@@ -112,6 +112,7 @@ int sql_in_load(sql_door *d, const char *path, size_t most, char **p, size_t *n,
 
 typedef int sql_door_fn(sql_door *d, const char *path);
 sql_door_fn sql_import_store;                   /* sql_import.c: 'h5mem' */
+sql_door_fn sql_md_export, sql_md_import;       /* sql_door_md_out.c, sql_door_md.c: 'markdown' */
 sql_door_fn sql_jsonl_export, sql_jsonl_import; /* sql_door_jsonl.c */
 
 #endif

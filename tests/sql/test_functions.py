@@ -297,7 +297,7 @@ def test_import_columns_by_name(source):
 @pytest.mark.parametrize(
     "args, message",
     [
-        ("'s.h5', 'nosuch'", "the format is 'nosuch'; known are 'h5mem', 'jsonl'"),
+        ("'s.h5', 'nosuch'", "the format is 'nosuch'; known are 'h5mem', 'markdown'"),
         ("'s.h5', NULL", "the format is NULL"),
         ("NULL, 'h5mem'", "the path is NULL"),
         ("'', 'h5mem'", "the path is ''"),

@@ -75,7 +75,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_mind) $(OBJ_sql) $(OBJ_core) $(
 all: libs $(MODULE)
 libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
-units: $(UNITS) $(TOOLS) $(TORTURE)
+units: $(UNITS) $(TOOLS) $(TORTURE) $(B)/bench/bench
 
 # ---- what the goals need: one quick probe, silent where all is there, before anything else
 
@@ -102,7 +102,7 @@ $(foreach l,hdf5core vec ext/store ext/mind ext/sql tests,$(eval $(call layer,$(
 $(B)/core/ext/sql/%.o: ext/sql/%.c $(B)/flags
 	$(call compile,$(INC_sql) -DSQLITE_CORE)
 $(B)/bench/%.o: bench/%.c $(B)/flags
-	$(call compile,-Ibench)
+	$(call compile,-Ibench -Ivec -Ihdf5core)
 $(B)/bench/peers/%.o: bench/peers/%.c $(B)/flags
 	$(call compile,-Ibench -Ihdf5core $$(sh bench/peers/find_hdf5.sh --cflags))
 
@@ -147,13 +147,14 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz
 	$(call link,$(FUZZER))
 
 # --no-as-needed: sqlite-vec leaves sqrtf to its host
-$(B)/bench/bench: $(call objects,bench)
-	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 -lm && mv $@.$$$$ $@
+$(B)/bench/bench: $(call objects,bench) $(B)/libvec.a $(B)/libh5core.a
+	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 $(LIBS) && mv $@.$$$$ $@
 
-$(B)/bench/commit/commit: $(call objects,bench/commit) $(B)/bench/bench_stat.o $(B)/bench/bench_gen.o
-	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 -lm && mv $@.$$$$ $@
+BOUT := $(addprefix $(B)/bench/bench_,stat.o gen.o out.o) $(B)/libh5core.a
+$(B)/bench/commit/commit: $(call objects,bench/commit) $(BOUT)
+	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 $(LIBS) && mv $@.$$$$ $@
 
-$(B)/bench/peers/h5bench: $(call objects,bench/peers) $(B)/bench/bench_stat.o $(B)/libh5core.a
+$(B)/bench/peers/h5bench: $(call objects,bench/peers) $(BOUT)
 	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 $$(sh bench/peers/find_hdf5.sh --libs) $(LIBS) && \
 	mv $@.$$$$ $@
 
@@ -217,10 +218,10 @@ neon:
 static: $(B)/tests/unit/t_sql_static
 	@$(B)/tests/unit/t_sql_static
 
-BENCH = $(B)/bench/bench --module $(MODULE) $(if $(FILTER),--filter "$(FILTER)")
-
+# SHORT=1: fewer runs, no large tables; LONG=1: also a million rows.  BENCH_OUT=file gets the figures as JSON lines.
+FORM := $(if $(SHORT),short,$(if $(LONG),long,normal))
 bench: all $(B)/bench/bench
-	@$(BENCH) $(wildcard bench/*.sql)
+	@sh bench/run.sh $(B) $(MODULE) $(FORM) $(FILTER)
 bench-peers: all $(B)/bench/bench $(B)/bench/commit/commit
 	@PYTHON=$(PYTHON) sh bench/peers/run.sh $(B) $(MODULE) $(FILTER)
 bench-hdf5: all $(B)/bench/peers/h5bench
@@ -241,7 +242,7 @@ help:
 	@echo "make torture      deaths, power cuts and failures by the thousand; LIVES=20000"
 	@echo "make lint         layers, symbols, style      make libs     the engines alone"
 	@echo "make fuzz         libFuzzer over every target; FILTER=word T=600 (seconds a target)"
-	@echo "make bench        our benchmark rows          make bench-peers   ours and the peers in alternation"
+	@echo "make bench        our rows; SHORT=1, LONG=1   make bench-peers   ours and the peers in alternation"
 	@echo "make quality      does a search find what was asked for: LoCoMo, LongMemEval, beside FTS5"
 	@echo "make neon         cross-compile vec/ for arm64     make static   prove that -DSQLITE_CORE links"
 	@echo "make clean        remove .build and the module"

@@ -9,6 +9,9 @@
  *           sentences (peers/real.py makes the file), stretched to any number: one of them, plus
  *           0.2 to 0.6 of the deviation of a second from the mean, plus 0.3 of that of a third,
  *           brought to unit length. Queries are embedded questions as they are.
+ *           bench_demo: the same stretch of the embedded sentences of sql/demo.h5, which every
+ *           checkout has; queries are made as rows are, from other numbers.
+ *           bench_ramp: the followed system's footprint generator, whose rows repeat each other.
  * TEXT      A vocabulary of 20,000 words built from syllables; a word's rank is drawn with
  *           probability ~ 1/rank, so that the commonest stand in most turns and most stand in
  *           few. A turn has 8 to 40 words.
@@ -19,6 +22,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "bench.h"
+#include "h5core.h"
 
 #include <limits.h>
 #include <math.h>
@@ -107,9 +111,8 @@ static floats read_floats(const char *name)
     return f;
 }
 
-static const float *mean_of(const floats *f, size_t rows)
+static const float *mean_of(const floats *f, size_t rows, float *mean)
 {
-    static float mean[REAL_DIM];
     for (size_t i = 0; i < rows; i++) {
         for (int d = 0; d < REAL_DIM; d++) {
             mean[d] += f->x[i * REAL_DIM + (size_t)d] / (float)rows;
@@ -118,21 +121,15 @@ static const float *mean_of(const floats *f, size_t rows)
     return mean;
 }
 
-static int real_vector(uint64_t index, int dim, float *out)
+static int stretched(const floats *f, const float *mean, uint64_t index, int dim, float *out)
 {
-    static floats f;
-    static const float *mean;
-    if (!f.x) {
-        f = read_floats("rows.f32");
-        mean = mean_of(&f, f.n / REAL_DIM);
-    }
-    size_t rows = f.n / REAL_DIM;
+    size_t rows = f->n / REAL_DIM;
     if (rows == 0 || dim != REAL_DIM) {
         return -1;
     }
-    const float *a = f.x + mix(index ^ 11) % rows * REAL_DIM;
-    const float *b = f.x + mix(index ^ 12) % rows * REAL_DIM;
-    const float *c = f.x + mix(index ^ 13) % rows * REAL_DIM;
+    const float *a = f->x + mix(index ^ 11) % rows * REAL_DIM;
+    const float *b = f->x + mix(index ^ 12) % rows * REAL_DIM;
+    const float *c = f->x + mix(index ^ 13) % rows * REAL_DIM;
     float share = (float)(0.2 + 0.4 * unit(index ^ 14)), norm = 0;
     for (int d = 0; d < dim; d++) {
         out[d] = a[d] + share * (b[d] - mean[d]) + 0.3f * (c[d] - mean[d]);
@@ -142,6 +139,17 @@ static int real_vector(uint64_t index, int dim, float *out)
         out[d] /= sqrtf(norm);
     }
     return 0;
+}
+
+static int real_vector(uint64_t index, int dim, float *out)
+{
+    static floats f;
+    static float mean[REAL_DIM];
+    if (!f.x) {
+        f = read_floats("rows.f32");
+        mean_of(&f, f.n / REAL_DIM, mean);
+    }
+    return stretched(&f, mean, index, dim, out);
 }
 
 static int real_query(uint64_t run, int dim, float *out)
@@ -158,14 +166,88 @@ static int real_query(uint64_t run, int dim, float *out)
     return 0;
 }
 
+/* ---- the embeddings of sql/demo.h5 */
+
+static char demo_path[PATH_MAX];
+
+void bench_set_demo(const char *path)
+{
+    snprintf(demo_path, sizeof demo_path, "%s", path);
+}
+
+// keeps the rows that have a vector
+static int read_demo(h5_file *f, floats *out, h5_error *err)
+{
+    h5_object *o;
+    int rc = h5_object_find(f, "/memory/embedding", &o, err);
+    if (rc != H5_OK) {
+        return rc;
+    }
+    const h5_dataset_info *d = h5_object_dataset(o);
+    uint64_t start[2] = {0, 0}, count[2] = {d ? d->dims[0] : 0, REAL_DIM};
+    size_t n = (size_t)(count[0] * REAL_DIM);
+    float *x = malloc(n * sizeof *x + 1);
+    rc = x && d && d->rank == 2 && d->dims[1] == REAL_DIM
+             ? h5_dataset_read(f, o, start, count, x, n * sizeof *x, err)
+             : -1;
+    for (size_t i = 0; rc == 0 && i < n; i += REAL_DIM) {
+        float square = 0;
+        for (size_t k = 0; k < REAL_DIM; k++) {
+            square += x[i + k] * x[i + k];
+        }
+        if (square > 0) {
+            memmove(x + out->n, x + i, REAL_DIM * sizeof *x);
+            out->n += REAL_DIM;
+        }
+    }
+    out->x = x;
+    h5_object_close(o);
+    return rc;
+}
+
+static int demo_vector(uint64_t index, int dim, float *out)
+{
+    static floats f;
+    static float mean[REAL_DIM];
+    if (!f.x) {
+        h5_error err;
+        h5_file *file;
+        h5_error_clear(&err);
+        if (h5_file_open_path(demo_path, &file, &err) != H5_OK) {
+            fprintf(stderr, "sql/demo.h5: %s\n", err.text);
+            return -1;
+        }
+        if (read_demo(file, &f, &err) != H5_OK) {
+            fprintf(stderr, "%s: %s\n", demo_path, err.text);
+            f.n = 0;
+        }
+        h5_file_close(file);
+        mean_of(&f, f.n / REAL_DIM, mean);
+    }
+    return stretched(&f, mean, index, dim, out);
+}
+
+// 1,000 different rows, each the one before shifted by 57 places
+static void ramp_vector(uint64_t index, int dim, float *out)
+{
+    for (int d = 0; d < dim; d++) {
+        out[d] = (float)((31 * index + 17 * (uint64_t)d) % 1000) / 1000 - 0.5f;
+    }
+}
+
 static int make_vector(const char *kind, int query, uint64_t index, int dim, float *out)
 {
     if (!strcmp(kind, "real")) {
         return query ? real_query(index, dim, out) : real_vector(index, dim, out);
     }
     index = query ? QUERIES + index : index;
+    if (!strcmp(kind, "demo")) {
+        return demo_vector(index, dim, out);
+    }
     if (!strcmp(kind, "noise")) {
         noise_vector(index, dim, out);
+    } else if (!strcmp(kind, "ramp")) {
+        ramp_vector(index, dim, out);
     } else {
         bench_vector(index, dim, out);
     }
@@ -210,32 +292,49 @@ char *bench_sentence(uint64_t index, int n, int distinct, int fts5)
     return sqlite3_str_finish(s);
 }
 
+void bench_value_free(bench_value *v)
+{
+    sqlite3_free(v->vector);
+    sqlite3_free(v->text);
+    *v = (bench_value){0};
+}
+
+int bench_make(const bench_bind *b, uint64_t run, bench_value *out)
+{
+    *out = (bench_value){0};
+    if (!strcmp(b->kind, "int")) {
+        out->number = b->a + (long)(mix(run) % (uint64_t)(b->b - b->a + 1));
+        return 0;
+    }
+    if (!strcmp(b->kind, "words") || !strcmp(b->kind, "fts5")) {
+        out->text = bench_sentence(QUERIES + run, (int)b->a, 1, !strcmp(b->kind, "fts5"));
+        return out->text ? 0 : -1;
+    }
+    out->dim = (int)b->a;
+    out->vector = sqlite3_malloc64((sqlite3_uint64)b->a * sizeof *out->vector);
+    if (out->vector == NULL || make_vector(b->kind, 1, run, out->dim, out->vector) != 0) {
+        bench_value_free(out);
+        return -1;
+    }
+    return 0;
+}
+
 int bench_bind_all(sqlite3_stmt *stmt, const bench_row *row, uint64_t run)
 {
     int rc = SQLITE_OK;
     for (int i = 0; i < row->nbind && rc == SQLITE_OK; i++) {
-        const bench_bind *b = &row->bind[i];
-        int at = sqlite3_bind_parameter_index(stmt, b->name);
+        bench_value v;
+        int at = sqlite3_bind_parameter_index(stmt, row->bind[i].name);
         if (at == 0) {
             continue; // a statement may use fewer of them
         }
-        if (!strcmp(b->kind, "vec") || !strcmp(b->kind, "noise") || !strcmp(b->kind, "real")) {
-            float *v = sqlite3_malloc64((sqlite3_uint64)b->a * sizeof *v);
-            if (v == NULL) {
-                return -1;
-            }
-            if (make_vector(b->kind, 1, run, (int)b->a, v) != 0) {
-                sqlite3_free(v);
-                return -1;
-            }
-            rc = sqlite3_bind_blob(stmt, at, v, (int)(b->a * (long)sizeof *v), sqlite3_free);
-        } else if (!strcmp(b->kind, "int")) {
-            long span = b->b - b->a + 1;
-            rc = sqlite3_bind_int64(stmt, at, b->a + (long)(mix(run) % (uint64_t)span));
-        } else {
-            char *text = bench_sentence(QUERIES + run, (int)b->a, 1, !strcmp(b->kind, "fts5"));
-            rc = sqlite3_bind_text(stmt, at, text, -1, sqlite3_free);
+        if (bench_make(&row->bind[i], run, &v) != 0) {
+            return -1;
         }
+        rc = v.vector ? sqlite3_bind_blob(stmt, at, v.vector, v.dim * (int)sizeof *v.vector,
+                                          sqlite3_free)
+             : v.text ? sqlite3_bind_text(stmt, at, v.text, -1, sqlite3_free)
+                      : sqlite3_bind_int64(stmt, at, v.number);
     }
     return rc == SQLITE_OK ? 0 : -1;
 }
@@ -258,7 +357,8 @@ static void fn_vec(sqlite3_context *ctx, int n, sqlite3_value **v)
     if (make_vector(sqlite3_user_data(ctx), 0, (uint64_t)sqlite3_value_int64(v[0]), dim, out) !=
         0) {
         sqlite3_free(out);
-        sqlite3_result_error(ctx, "real vectors: see peers/real.py; they have 384 dimensions", -1);
+        sqlite3_result_error(
+            ctx, "no such vectors: they have 384 dimensions; real: see peers/real.py", -1);
         return;
     }
     sqlite3_result_blob(ctx, out, dim * (int)sizeof *out, sqlite3_free);
@@ -269,6 +369,53 @@ static void fn_text(sqlite3_context *ctx, int n, sqlite3_value **v)
     uint64_t index = (uint64_t)sqlite3_value_int64(v[0]);
     int words = n == 2 ? sqlite3_value_int(v[1]) : 8 + (int)(mix(index ^ 5) % 33);
     sqlite3_result_text(ctx, bench_sentence(index, words, n == 2, 0), -1, sqlite3_free);
+}
+
+// exactly n bytes of text, words cut off at the end
+static void fn_chars(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    uint64_t index = (uint64_t)sqlite3_value_int64(v[0]);
+    int want = sqlite3_value_int(v[1]), at = 0;
+    char *out = want > 0 && want <= 1 << 20 ? sqlite3_malloc(want + 1) : NULL;
+    (void)n;
+    for (uint64_t part = 0; out && at < want; part++) {
+        char *words = bench_sentence(index << 8 | part, SENTENCE_MAX, 0, 0);
+        if (!words) {
+            break;
+        }
+        at += snprintf(out + at, (size_t)(want - at) + 1, "%s ", words);
+        at = at > want ? want : at;
+        sqlite3_free(words);
+    }
+    if (at != want || !out) {
+        sqlite3_free(out);
+        sqlite3_result_error(ctx, "bench_chars(i, 1 to 1048576)", -1);
+        return;
+    }
+    sqlite3_result_text(ctx, out, want, sqlite3_free);
+}
+
+// words of a vocabulary of so few that each stands in most texts: the followed system's texts
+static void fn_few(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    uint64_t index = (uint64_t)sqlite3_value_int64(v[0]);
+    int words = sqlite3_value_int(v[1]), vocabulary = sqlite3_value_int(v[2]);
+    char w[16];
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    (void)n;
+    for (int i = 0; i < words && vocabulary > 0; i++) {
+        word(mix(index << 8 | (uint64_t)i) % (uint64_t)vocabulary, w);
+        sqlite3_str_appendf(s, "%s%s", i ? " " : "", w);
+    }
+    sqlite3_result_text(ctx, sqlite3_str_finish(s), -1, sqlite3_free);
+}
+
+// a file goes, if it is there
+static void fn_remove(sqlite3_context *ctx, int n, sqlite3_value **v)
+{
+    const char *path = (const char *)sqlite3_value_text(v[0]);
+    (void)n;
+    sqlite3_result_int(ctx, path && remove(path) == 0);
 }
 
 static void fn_ln(sqlite3_context *ctx, int n, sqlite3_value **v)
@@ -356,10 +503,19 @@ int bench_register(sqlite3 *db)
         void (*call)(sqlite3_context *, int, sqlite3_value **);
         void *data;
     } functions[] = {
-        {"bench_vec", 2, fn_vec, "vec"},          {"bench_noise", 2, fn_vec, "noise"},
-        {"bench_real", 2, fn_vec, "real"},        {"bench_text", 1, fn_text, NULL},
-        {"bench_words", 2, fn_text, NULL},        {"bench_ln", 1, fn_ln, NULL},
-        {"bench_distance", 3, fn_distance, NULL}, {"bench_file_bytes", 1, fn_file_bytes, NULL},
+        {"bench_vec", 2, fn_vec, "vec"},
+        {"bench_noise", 2, fn_vec, "noise"},
+        {"bench_real", 2, fn_vec, "real"},
+        {"bench_demo", 2, fn_vec, "demo"},
+        {"bench_ramp", 2, fn_vec, "ramp"},
+        {"bench_chars", 2, fn_chars, NULL},
+        {"bench_few", 3, fn_few, NULL},
+        {"bench_remove", 1, fn_remove, NULL},
+        {"bench_text", 1, fn_text, NULL},
+        {"bench_words", 2, fn_text, NULL},
+        {"bench_ln", 1, fn_ln, NULL},
+        {"bench_distance", 3, fn_distance, NULL},
+        {"bench_file_bytes", 1, fn_file_bytes, NULL},
         {"bench_data", 1, fn_data, NULL},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

@@ -5,6 +5,7 @@
  */
 #include "bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,41 @@ void bench_samples_free(bench_samples *s)
 {
     free(s->at);
     *s = (bench_samples){0};
+}
+
+int bench_parts(const bench_samples *s, int n, double *out)
+{
+    n = n > s->n ? s->n : n;
+    for (int i = 0; i < n; i++) {
+        int from = (int)((long long)s->n * i / n), to = (int)((long long)s->n * (i + 1) / n);
+        bench_samples part = {.at = s->at + from, .n = to - from};
+        out[i] = bench_quantile(&part, 0.5);
+    }
+    return n;
+}
+
+double bench_spread(const bench_samples *s)
+{
+    double part[5], low, high, whole = bench_quantile(s, 0.5);
+    int n = bench_parts(s, 5, part);
+    if (n == 0 || whole <= 0) {
+        return 0;
+    }
+    low = high = part[0];
+    for (int i = 1; i < n; i++) {
+        low = part[i] < low ? part[i] : low;
+        high = part[i] > high ? part[i] : high;
+    }
+    return (high - low) / whole;
+}
+
+void bench_median_interval(const bench_samples *s, double *low, double *high)
+{
+    // ranks n/2 -+ 1.96 sqrt(n)/2, by the normal form of the binomial
+    double n = s->n, half = 0.98 * sqrt(n), last = n > 1 ? n - 1 : 1;
+    double a = (n / 2 - half) / last, b = (n / 2 + half) / last;
+    *low = bench_quantile(s, a < 0 ? 0 : a);
+    *high = bench_quantile(s, b > 1 ? 1 : b);
 }
 
 void bench_print_time(double ns)

@@ -1,0 +1,73 @@
+-- Rows by when they happened: ranges, pages in order of time, and filling with times out of order.
+--! subsystem time
+
+--! row range_10k per 3333 rows
+--! answers clawhdf5: Range 10K, 716 ns: 3,333 ids copied, no SQL
+--! setup
+CREATE VIRTUAL TABLE t USING h5mem('t.h5', dim=2);
+INSERT INTO t(content, timestamp)
+  WITH RECURSIVE s(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 9999)
+  SELECT 'a turn', 10.0 * (i * 7 % 10000) FROM s;
+SELECT h5mem_flush('t');
+CREATE TEMP TABLE plain AS SELECT id, timestamp FROM t;
+--! bind :from int 33330 33330
+--! bind :to int 66650 66650
+--! timed 500
+SELECT count(*), sum(id) FROM t WHERE timestamp BETWEEN :from AND :to;
+--! same 0
+--! truth 1 1
+SELECT count(*), sum(id) FROM plain WHERE timestamp BETWEEN :from AND :to;
+
+--! row range_10k_c per 3333 rows
+--! answers clawhdf5: Range 10K, 716 ns; from C, by looking at every time
+--! bind :from int 33330 33330
+--! bind :to int 66650 66650
+--! times 10
+--! core range 200
+--! load
+SELECT id, timestamp FROM t ORDER BY id;
+--! same 0
+--! truth 1 1
+SELECT count(*), sum(id) FROM plain WHERE timestamp BETWEEN :from AND :to;
+
+--! row page_of_10_at_100k per 1 queries
+--! from normal
+--! setup
+CREATE VIRTUAL TABLE big USING h5mem('big.h5', dim=2);
+INSERT INTO big(content, timestamp)
+  WITH RECURSIVE s(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 99999)
+  SELECT 'a turn', 10.0 * (i * 7 % 100000) FROM s;
+SELECT h5mem_flush('big');
+CREATE TEMP TABLE plain_big AS SELECT id, timestamp FROM big;
+--! bind :from int 0 900000
+--! timed 300
+SELECT id, timestamp FROM big WHERE timestamp >= :from ORDER BY timestamp LIMIT 10;
+--! same 0
+--! truth 20 1
+SELECT id, timestamp FROM plain_big WHERE timestamp >= :from ORDER BY timestamp LIMIT 10;
+
+--! row range_100k per 33330 rows
+--! from normal
+--! bind :from int 333300 333300
+--! bind :to int 666590 666590
+--! timed 100
+SELECT count(*), sum(id) FROM big WHERE timestamp BETWEEN :from AND :to;
+--! same 0
+--! truth 1 1
+SELECT count(*), sum(id) FROM plain_big WHERE timestamp BETWEEN :from AND :to;
+
+--! row insert_10k_times per 10000 rows
+--! answers clawhdf5: Batch insert 10K, 4.69 ms: pairs into a list in memory
+--! setup
+CREATE TEMP TABLE source AS
+  WITH RECURSIVE s(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 9999)
+  SELECT i, 10.0 * (i * 7 % 10000) AS at FROM s;
+--! each
+DROP TABLE IF EXISTS b;
+SELECT bench_remove('b.h5'), bench_remove('b.h5-wal');
+CREATE VIRTUAL TABLE b USING h5mem('b.h5', dim=2);
+--! timed 15
+INSERT INTO b(timestamp) SELECT at FROM source;
+--! check
+SELECT count(*) = 10000 AND sum(timestamp) = (SELECT sum(at) FROM source) FROM b;
+SELECT count(*) = 3333 FROM b WHERE timestamp BETWEEN 33330 AND 66650;

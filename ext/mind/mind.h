@@ -15,6 +15,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* -------------------------------------------------------------------------- what is worth keeping */
+
+/* Why a message is worth keeping, or is not: those up to MIND_FILLER are not. */
+enum {
+    MIND_EMPTY,     /* nothing but white space and controls */
+    MIND_SYMBOLS,   /* punctuation, pictures, smileys */
+    MIND_CHATTER,   /* words and phrases of small talk, in one language */
+    MIND_FILLER,    /* two or more words, all of which say nothing by themselves */
+    MIND_CONTENT,   /* a word that is none of these */
+    MIND_NUMBER,    /* a digit, of any script */
+    MIND_COMMAND,   /* /do, !do, $ do, #tag, @name, `code` */
+    MIND_NAME,      /* a word of small talk that stands there as a name: I am in Nice */
+    MIND_QUESTION,  /* to be searched for: a filler of three words or more */
+    MIND_UNREADABLE /* bytes that are no UTF-8 */
+};
+enum { MIND_TO_SAVE, MIND_TO_SEARCH };
+
+/* The reason; n bytes of anything. Small talk is known by lists of 21 languages (mind_words.h); the
+ * first word that is on none of them ends the look, so that a long message costs what its beginning
+ * does. What is not understood is kept. */
+int mind_gate(const void *text, size_t n, int purpose);
+int mind_gate_keeps(int reason);
+const char *mind_gate_name(int reason); /* one word */
+
 /* ------------------------------------------------------------------------------------ ageing */
 
 /* What is left of a value after some seconds: half of it each half_life. A clock that went back

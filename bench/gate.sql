@@ -1,0 +1,38 @@
+-- The decision gate through SQL: a thousand calls a run, over a plain table, and the same table with a function of
+-- SQLite's own in its place, which is what the scan alone costs.
+
+--! subsystem gate
+
+--! row gate_scan_alone_1000 per 1000 calls
+--! setup
+CREATE TABLE one(t TEXT); CREATE TABLE two(t TEXT); CREATE TABLE ten(t TEXT); CREATE TABLE six(t TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO one SELECT 'ok' FROM n;
+INSERT INTO two SELECT 'got it' FROM one;
+INSERT INTO ten SELECT 'I would like to keep the backups for at least thirty days' FROM one;
+INSERT INTO six SELECT 'yes yes definitely sure absolutely right' FROM one;
+--! timed 200
+SELECT sum(length(t)) FROM ten;
+
+--! row gate_trivial_1000 per 1000 calls
+--! timed 200
+SELECT sum(h5mem_gate(t)) FROM one;
+--! check
+SELECT sum(h5mem_gate(t)) = 0 FROM one;
+
+--! row gate_short_phrase_1000 per 1000 calls
+--! timed 200
+SELECT sum(h5mem_gate(t)) FROM two;
+--! check
+SELECT sum(h5mem_gate(t)) = 0 FROM two;
+
+--! row gate_ten_words_1000 per 1000 calls
+--! timed 200
+SELECT sum(h5mem_gate(t)) FROM ten;
+--! check
+SELECT sum(h5mem_gate(t)) = 1000 FROM ten;
+
+--! row gate_small_talk_1000 per 1000 calls
+--! timed 200
+SELECT sum(h5mem_gate(t)) FROM six;
+--! check
+SELECT sum(h5mem_gate(t)) = 0 FROM six;

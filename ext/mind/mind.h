@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* -------------------------------------------------------------------------- what is worth keeping */
+/* ------------------------------------------------------------------------ what is worth keeping */
 
 /* Why a message is worth keeping, or is not: those up to MIND_FILLER are not. */
 enum {

@@ -58,7 +58,7 @@ typedef struct reader {
     int proof;  /* a reason to keep that is no word; 0: none */
 } reader;
 
-/* ---------------------------------------------------------------------------------------- hashes */
+/* --------------------------------------------------------------------------------------- hashes */
 
 #define HASH_START 0xCBF29CE484222325u
 
@@ -85,7 +85,7 @@ static slot *find(uint64_t h)
     }
 }
 
-/* ----------------------------------------------------------------------------------------- words */
+/* ---------------------------------------------------------------------------------------- words */
 
 static int is_apostrophe(uint32_t c)
 {
@@ -199,7 +199,7 @@ static int next_word(reader *r, word *w)
     return !r->proof;
 }
 
-/* ----------------------------------------------------------------------------------------- lists */
+/* ---------------------------------------------------------------------------------------- lists */
 
 static void insert(uint64_t h, uint32_t chatter, uint32_t function)
 {
@@ -238,7 +238,7 @@ static void make_table(void)
     }
 }
 
-/* -------------------------------------------------------------------------------------- laughter */
+/* ------------------------------------------------------------------------------------- laughter */
 
 /* The letters of a word; 0 when it is too long to be any. */
 static size_t letters_of(const reader *r, const word *w, uint32_t *out)
@@ -330,7 +330,7 @@ static const slot *find_short_form(const reader *r, const word *w)
     return s ? s : find_laughter(c, n);
 }
 
-/* ------------------------------------------------------------------------------------------ gate */
+/* ----------------------------------------------------------------------------------------- gate */
 
 typedef struct state {
     reader r;

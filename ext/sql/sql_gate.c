@@ -1,8 +1,9 @@
 /*
- * sql_gate.c - h5mem_gate(text [, 'save' or 'search']) and h5mem_gate_reason(...): is a message worth
- * keeping, or worth a search? What is, mind_gate.c says.
+ * sql_gate.c - h5mem_gate(text [, 'save' or 'search']) and h5mem_gate_reason(...): is a message
+ * worth keeping, or worth a search? What is, mind_gate.c says.
  *
- * NULL gives NULL. A number is its text, a BLOB its bytes. Pure: usable in views, triggers, indexes.
+ * NULL gives NULL. A number is its text, a BLOB its bytes. Pure: usable in views, triggers and
+ * indexes.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -42,7 +42,8 @@ def test_labelled_messages(con, report):
     for part, (precision, recall) in FLOORS.items():
         right, lost, left = (count[part, "chatter", True], count[part, "keep", True], count[part, "chatter", False])
         got = right / (right + lost), right / (right + left)
-        report(f"gate, {part}: {count[part]} messages, small talk dropped with precision {got[0]:.3f}, recall {got[1]:.3f}")
+        report(f"gate, {part}: {count[part]} messages, small talk dropped with precision {got[0]:.3f}, "
+               f"recall {got[1]:.3f}")
         assert got[0] >= precision and got[1] >= recall, (part, got, wrong)
 
 

@@ -1,6 +1,6 @@
 /*
- * t_mind_gate.c - the gate: every phrase of its lists is small talk, anything else is not, any bytes
- * are fine
+ * t_mind_gate.c - the gate: every phrase of its lists is small talk, anything else is not, any
+ * bytes are fine
  *
  * SPDX-License-Identifier: MIT
  */

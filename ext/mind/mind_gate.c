@@ -370,7 +370,7 @@ static const slot *longest(state *g, int *length)
     }
 }
 
-/* A word of the lists that is written as a name where none is due: "I am in Nice", "thanks Will". */
+/* A word of the lists that is written as a name where none is due: "I am in Nice". */
 static int is_name(const state *g, const slot *s, int length)
 {
     const word *w = &g->ahead[0];

@@ -19,7 +19,7 @@
 uint32_t mind_next(const uint8_t *s, size_t n, size_t *at);
 
 /* A letter without case and marks: `É` is e, `Ё` is Cyrillic e, an Arabic alef any alef; *more gets
- * a second letter (`ß`, `æ`) or 0. A mark that changes nothing (an Arabic vowel, a tatweel) is 0. */
+ * a second letter (of `ß`, `æ`) or 0. A mark that changes nothing (an Arabic vowel) is 0. */
 uint32_t mind_fold(uint32_t c, uint32_t *more);
 int mind_is_upper(uint32_t c); /* Latin, Greek, Cyrillic */
 int mind_is_lower(uint32_t c);

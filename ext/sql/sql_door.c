@@ -24,7 +24,8 @@ int sql_door_fail(sql_door *d, int rc, const char *fmt, ...)
     }
     const char *file = d->file ? d->file : d->t->store->path;
     if (d->line > 0) {
-        sql_fail_fn(d->ctx, rc, d->t->name, file, "line %lld: %s", (long long)d->line, text);
+        sql_fail_fn(d->ctx, rc, d->t->name, file, "%s %lld: %s", d->unit ? d->unit : "line",
+                    (long long)d->line, text);
     } else {
         sql_fail_fn(d->ctx, rc, d->t->name, file, "%s", text);
     }
@@ -46,6 +47,14 @@ int sql_door_fail_h5(sql_door *d, const h5_error *e)
              : e->code == H5_UNSUPPORTED ? SQLITE_ERROR
                                          : SQLITE_ERROR;
     return sql_door_fail(d, rc, "%s", e->text);
+}
+
+int sql_door_fail_open(sql_door *d, const char *path, const h5_error *e)
+{
+    size_t n = strlen(path);
+    const char *why = strncmp(e->text, path, n) == 0 && e->text[n] == ':' ? e->text + n + 2
+                                                                          : e->text;
+    return sql_door_fail(d, e->code == H5_NOMEM ? SQLITE_NOMEM : SQLITE_CANTOPEN, "%s", why);
 }
 
 // What the table says begins with its own name and file, which are not said twice.
@@ -162,7 +171,7 @@ static int run(sql_door *d, sqlite3_stmt *stmt)
     return rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
 }
 
-static int is_there(sql_door *d, int64_t id, int *there)
+int sql_door_there(sql_door *d, int64_t id, int *there)
 {
     int rc = d->find ? SQLITE_OK
                      : prepare(d,
@@ -188,7 +197,7 @@ int sql_door_put(sql_door *d, int64_t *id)
 {
     int there = 0, at = 1;
     const st_value *key = &d->value[ST_COL_ID];
-    int rc = key->type == ST_INT ? is_there(d, key->i, &there) : SQLITE_OK;
+    int rc = key->type == ST_INT ? sql_door_there(d, key->i, &there) : SQLITE_OK;
     if (there && !some_given(d)) {
         d->rows++;
         return SQLITE_OK;
@@ -280,8 +289,9 @@ typedef struct format {
 } format;
 
 static const format formats[] = {
-    {"h5mem", NULL, sql_import_store},
+    {"h5mem", sql_export_store, sql_import_store},
     {"markdown", sql_md_export, sql_md_import},
+    {"clawhdf5", sql_claw_export, sql_claw_import},
     {"jsonl", sql_jsonl_export, sql_jsonl_import},
 };
 enum { NFORMAT = sizeof formats / sizeof *formats };

@@ -33,6 +33,7 @@ typedef struct sql_door {
     sqlite3_context *ctx;
     const char *file; /* in messages: the file that is read or written; NULL: the store */
     int64_t line;     /* in messages, 0: none */
+    const char *unit; /* of line: NULL is "line" */
     int ncolumn;      /* of the table, without hidden ones */
     sqlite3_int64 rows;
     /* the row that sql_door_put writes */
@@ -47,6 +48,8 @@ typedef struct sql_door {
 int sql_door_fail(sql_door *d, int rc, const char *fmt, ...) SQL_PRINTF(3, 4);
 int sql_door_fail_st(sql_door *d, const st_error *e);
 int sql_door_fail_h5(sql_door *d, const h5_error *e);
+/* The file at path did not open. */
+int sql_door_fail_open(sql_door *d, const char *path, const h5_error *e);
 /* The connection's own message. */
 int sql_door_fail_db(sql_door *d, int rc);
 
@@ -57,6 +60,7 @@ void sql_door_set_null(sql_door *d, int col);
 /* Changes the row whose id is given and there; else adds one. *id, NULL allowed: its id. */
 int sql_door_put(sql_door *d, int64_t *id);
 int sql_door_remove(sql_door *d, int64_t id);
+int sql_door_there(sql_door *d, int64_t id, int *there);
 /* The table's column of this name, as SQLite compares names; -1: none. */
 int sql_door_column(const sql_door *d, const char *name, size_t n);
 
@@ -111,8 +115,9 @@ int sql_in_load(sql_door *d, const char *path, size_t most, char **p, size_t *n,
 /* ---------------------------------------------------------------------------------- the formats */
 
 typedef int sql_door_fn(sql_door *d, const char *path);
-sql_door_fn sql_import_store;                   /* sql_import.c: 'h5mem' */
+sql_door_fn sql_export_store, sql_import_store; /* sql_import.c: 'h5mem' */
 sql_door_fn sql_md_export, sql_md_import;       /* sql_door_md_out.c, sql_door_md.c: 'markdown' */
+sql_door_fn sql_claw_export, sql_claw_import; /* sql_door_claw_out.c, sql_door_claw.c: 'clawhdf5' */
 sql_door_fn sql_jsonl_export, sql_jsonl_import; /* sql_door_jsonl.c */
 
 #endif

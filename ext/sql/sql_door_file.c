@@ -171,9 +171,7 @@ static int open_in(sql_door *d, const char *path, h5_io **io, uint64_t *size)
 {
     h5_error e = {0};
     if (h5_io_file(path, H5_IO_READ, io, &e) != H5_OK) {
-        const char *why = strncmp(e.text, path, strlen(path)) == 0 ? e.text + strlen(path) : "";
-        return sql_door_fail(d, e.code == H5_NOMEM ? SQLITE_NOMEM : SQLITE_CANTOPEN, "%s",
-                             *why == ':' ? why + 2 : e.text);
+        return sql_door_fail_open(d, path, &e);
     }
     if ((*io)->size(*io, size, &e) != H5_OK) {
         (*io)->close(*io);

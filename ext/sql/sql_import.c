@@ -1,5 +1,8 @@
 /*
- * sql_import.c - 'h5mem' in: all rows of another store (sql_door.h).
+ * sql_import.c - 'h5mem' out and in: the store as it is; all rows of another store (sql_door.h).
+ *
+ * Out: a new file that holds everything, without what waits in the log beside it, and is the same
+ * store to a host (h5mem_backup).
  *
  * Rows go in as nested INSERTs: they are tokenised here, join the caller's transaction and come or
  * fail together. An id that is free in the table is kept. The others get fresh ones, after all kept
@@ -281,6 +284,27 @@ static int open_source(import *m, sql_door *d, const char *given)
     }
     sqlite3_free(path);
     return rc;
+}
+
+int sql_export_store(sql_door *d, const char *path)
+{
+    uint64_t bytes, n;
+    st_conn *copy;
+    st_error err = {0};
+    if (st_backup(d->t->store->conn, path, &bytes, &err) != ST_OK) {
+        return sql_door_fail_st(d, &err);
+    }
+    int st = st_open(path, 0, NULL, &d->t->db->host, &copy, &err);
+    if (st == ST_OK) {
+        st = st_flush(copy, sql_busy_timeout(d->t->db->db), &n, &err);
+        st_view *view;
+        if (st == ST_OK && (st = st_view_open(copy, &view, &err)) == ST_OK) {
+            d->rows = (sqlite3_int64)st_view_count(view);
+            st_view_close(view);
+        }
+        st_close(copy);
+    }
+    return st == ST_OK ? SQLITE_OK : sql_door_fail_st(d, &err);
 }
 
 int sql_import_store(sql_door *d, const char *path)

@@ -65,9 +65,14 @@ static int check_root(h5_file *f, st_error *err)
     if (rc == H5_NOMEM || rc == H5_IO) {
         rc = st_from_h5(err, &h, "the root group");
     } else if (!format || strcmp(format, "h5mem") != 0) {
+        int claw = h5_object_link(root, "meta") && h5_object_link(root, "memory") &&
+                   h5_object_link(root, "knowledge_graph");
         rc = st_fail(
             err, ST_NOT_A_STORE,
-            "an HDF5 file, but no h5mem store: its root has no attribute format = 'h5mem'");
+            "an HDF5 file, but no h5mem store: its root has no attribute format = 'h5mem'%s",
+            claw ? "; it looks like a clawhdf5 store: make a table over a new file and "
+                   "read this one with h5mem_import(table, path, 'clawhdf5')"
+                 : "");
     } else if (rc != H5_OK || version != ST_FORMAT_VERSION) {
         rc = st_fail(err, ST_UNSUPPORTED, "format version %lld; this library reads version %d",
                      (long long)version, ST_FORMAT_VERSION);

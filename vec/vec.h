@@ -394,6 +394,8 @@ size_t vec_probe_cost(const vec_ivf *ix, uint64_t want, double share, double rec
 
 /* Clears the bits of rows first..first+n-1 whose value is outside lo..hi (both inclusive; NaN is
  * outside). first is any row number; other bits are left alone. */
+/* How many of n ascending values lie before v: those below it, or, with past, not above it. */
+size_t vec_bound_f64(const double *x, size_t n, double v, int past);
 void vec_keep_range_f64(uint64_t *bits, uint64_t first, const double *x, size_t n, double lo,
                         double hi);
 void vec_keep_range_i64(uint64_t *bits, uint64_t first, const int64_t *x, size_t n, int64_t lo,

@@ -79,3 +79,20 @@ void vec_keep_range_i64(uint64_t *bits, uint64_t first, const int64_t *x, size_t
         n -= step;
     }
 }
+
+/* Halves without a branch that could be guessed wrong. */
+size_t vec_bound_f64(const double *x, size_t n, double v, int past)
+{
+    const double *at = x;
+
+    if (!n)
+        return 0;
+    if (past) {
+        for (; n > 1; n -= n / 2)
+            at += at[n / 2 - 1] <= v ? n / 2 : 0;
+        return (size_t)(at - x) + (*at <= v);
+    }
+    for (; n > 1; n -= n / 2)
+        at += at[n / 2 - 1] < v ? n / 2 : 0;
+    return (size_t)(at - x) + (*at < v);
+}

@@ -82,6 +82,7 @@ static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host
     add(s, "vector_bytes", st->vector_bytes);
     add(s, "text_index_bytes", st->text_index_bytes);
     add(s, "id_index_bytes", st->id_index_bytes);
+    add(s, "time_index_bytes", st->time_index_bytes);
     add(s, "text_runs", st->text_runs);
     add(s, "generation", st->generation);
     add(s, "sequence", st->sequence);

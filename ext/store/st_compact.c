@@ -37,7 +37,7 @@ typedef struct compactor {
     int text, at;    /* the column at hand */
     uint64_t offset; /* of the text at hand */
     uint8_t scratch[8];
-    st_root_idrun idrun;
+    st_root_sortrun sorted[ST_SORTS];
     st_root_run run;
     size_t nrun;
     uint64_t lists;
@@ -129,38 +129,25 @@ static int write_columns(compactor *k, st_error *err)
 
 /* -------------------------------------------------------------------------------------- indexes */
 
-typedef struct id_row {
-    int64_t id;
-    uint32_t row;
-} id_row;
+typedef struct sorting {
+    compactor *k;
+    int sort;
+} sorting;
 
-static int by_id(const void *a, const void *b)
+static int sorting_key(void *ctx, uint64_t i, st_sortkey *out, st_error *err)
 {
-    const id_row *x = a, *y = b;
-    return x->id < y->id ? -1 : x->id > y->id;
+    const sorting *x = ctx;
+    return st_read_sortkey(&x->k->r, x->sort, x->k->row[i], out, err);
 }
 
-static int write_ids(compactor *k, st_error *err)
+static int write_sorted(compactor *k, int sort, st_error *err)
 {
-    id_row *ids = h5_alloc_array((size_t)k->nlive + 1, sizeof *ids);
-    uint8_t *perm = h5_alloc_array((size_t)k->nlive + 1, 4);
-    int rc = ids && perm ? ST_OK : st_nomem(err);
-    int ascending = 1;
-    for (uint64_t i = 0; i < k->nlive && !rc; i++) {
-        ids[i].row = (uint32_t)i;
-        rc = st_read_id(&k->r, k->row[i], &ids[i].id, err);
-        ascending &= !i || ids[i - 1].id < ids[i].id;
-    }
-    k->idrun = (st_root_idrun){.count = k->nlive};
-    if (!rc && !ascending) {
-        qsort(ids, (size_t)k->nlive, sizeof *ids, by_id);
-        for (uint64_t i = 0; i < k->nlive; i++) {
-            st_put32(perm + 4 * i, ids[i].row);
-        }
-        k->idrun.sorted = 1;
-        rc = st_root_blob(k->w, perm, k->nlive * 4, 4, &k->idrun.perm_header, err);
-    }
-    h5_free(ids);
+    st_root_sortrun *run = &k->sorted[sort];
+    sorting x = {k, sort};
+    uint8_t *perm;
+    ST_TRY(st_sort_rows(sorting_key, &x, k->nlive, &perm, err));
+    *run = (st_root_sortrun){.count = k->nlive, .sorted = perm != NULL};
+    int rc = perm ? st_root_blob(k->w, perm, k->nlive * 4, 4, &run->perm_header, err) : ST_OK;
     h5_free(perm);
     return rc;
 }
@@ -340,8 +327,8 @@ static int write_root(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
                  .last_seq = k->gen->last_seq,
                  .next_id = k->gen->next_id,
                  .col = k->col,
-                 .idrun = &k->idrun,
-                 .nidrun = k->nlive ? 1 : 0,
+                 .sorted = {&k->sorted[ST_SORT_ID], &k->sorted[ST_SORT_TIME]},
+                 .nsorted = {k->nlive ? 1 : 0, k->nlive ? 1 : 0},
                  .run = &k->run,
                  .nrun = k->nrun,
                  .lists = k->lists,
@@ -374,7 +361,9 @@ static int write_file(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
         return st_from_h5(err, &h, "writing the new file");
     }
     ST_TRY(write_columns(k, err));
-    ST_TRY(write_ids(k, err));
+    for (int i = 0; i < ST_SORTS; i++) {
+        ST_TRY(write_sorted(k, i, err));
+    }
     ST_TRY(write_words(k, err));
     ST_TRY(write_lists(k, err));
     return write_root(k, sb, err);

@@ -315,6 +315,17 @@ static int int_range(const st_term *t, int nullable, range *r)
     }
 }
 
+int st_time_range(const st_term *t, double *lo, double *hi)
+{
+    range r = {0};
+    if (!real_range(t, &r)) {
+        return 0;
+    }
+    *lo = r.empty ? INFINITY : r.lo;
+    *hi = r.empty ? -INFINITY : r.hi;
+    return 1;
+}
+
 /* One chunk's worth of a numeric column, stored as bytes, integers or reals. */
 static void filter_bytes(const st_schema *s, int small, const st_term *t, uint64_t *bits,
                          uint64_t row, const uint8_t *p, uint64_t n)

@@ -27,6 +27,8 @@ int st_filter_term(st_view *v, const st_term *t, uint64_t *bits, st_error *err);
 /* The same for rows given one by one. 1, 0, or negative. */
 int st_filter_row(st_view *v, const st_terms *t, uint64_t row, st_error *err);
 
+/* A term on a REAL column as a range of its values, lo > hi where none holds; 0: it is none. */
+int st_time_range(const st_term *t, double *lo, double *hi);
 /* Keeps rows that are valid: at a time, or, without one, not superseded. */
 int st_filter_valid(st_view *v, int has_as_of, double as_of, uint64_t *bits, st_error *err);
 

@@ -52,7 +52,9 @@ static void fold_free(st_fold *f)
     h5_free(f->row);
     h5_free(f->patched);
     h5_free(f->dead);
-    h5_free(f->idrun);
+    for (int i = 0; i < ST_SORTS; i++) {
+        h5_free(f->sorted[i]);
+    }
     h5_free(f->run);
     h5_free(f->tail);
     st_reader_close(&f->reader);
@@ -72,8 +74,8 @@ static int write_root(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *e
                  .next_id = f->gen->next_id,
                  .col = f->col,
                  .touched = f->touched,
-                 .idrun = f->idrun,
-                 .nidrun = f->nidrun,
+                 .sorted = {f->sorted[ST_SORT_ID], f->sorted[ST_SORT_TIME]},
+                 .nsorted = {f->nsorted[ST_SORT_ID], f->nsorted[ST_SORT_TIME]},
                  .run = f->run,
                  .nrun = f->nrun,
                  .lists = f->lists,
@@ -98,7 +100,7 @@ static int write_all(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *er
         return st_from_h5(err, &h, "writing the file");
     }
     ST_TRY(st_fold_columns(f, err));
-    ST_TRY(st_fold_ids(f, err));
+    ST_TRY(st_fold_sorted(f, err));
     ST_TRY(st_fold_text(f, err));
     ST_TRY(st_fold_lists(f, err));
     ST_TRY(write_root(f, last_seq, root, err));

@@ -42,8 +42,8 @@ typedef struct st_fold {
     size_t ndead;
     st_colimg *col; /* of the new root */
     uint8_t *touched;
-    st_root_idrun *idrun;
-    size_t nidrun;
+    st_root_sortrun *sorted[ST_SORTS];
+    size_t nsorted[ST_SORTS];
     st_root_run *run;
     size_t nrun;
     int optimize;   /* 1: indexes are made anew, whatever they cost */
@@ -56,8 +56,8 @@ typedef struct st_fold {
 int st_fold_collect(st_fold *f, st_error *err);
 /* Writes all columns. */
 int st_fold_columns(st_fold *f, st_error *err);
-/* st_foldindex.c: the runs of the id and text index. */
-int st_fold_ids(st_fold *f, st_error *err);
+/* st_foldindex.c: the runs of the id and time indexes, and of the text index. */
+int st_fold_sorted(st_fold *f, st_error *err);
 int st_fold_text(st_fold *f, st_error *err);
 /* Live rows after this flush; the caller frees. */
 int st_fold_live(st_fold *f, uint64_t **out, st_error *err);

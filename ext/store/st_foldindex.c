@@ -1,5 +1,6 @@
 /*
- * st_foldindex.c - a flush's share of the id and text index: one run for its rows, and merges.
+ * st_foldindex.c - a flush's share of the id, time and text index: one run for its rows, and
+ * merges.
  *
  * Runs of like size are merged eight at a time, so that their number grows with the logarithm of
  * the rows. A merge that would write more than 2 MiB waits: no flush is to cost much more than its
@@ -39,120 +40,164 @@ size_t st_merge_count(const uint64_t *size, size_t n, uint64_t bytes_each)
     return k >= MERGE_RUNS ? k : 0;
 }
 
-/* ------------------------------------------------------------------------------------------ ids */
+/* --------------------------------------------------------------------------------- sorted runs */
 
-typedef struct id_row {
-    int64_t id;
+typedef struct sort_row {
+    st_sortkey key;
     uint32_t row; /* from the run's first */
-} id_row;
+} sort_row;
 
-static int by_id(const void *a, const void *b)
+static int by_key(const void *a, const void *b)
 {
-    const id_row *x = a, *y = b;
-    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->row < y->row ? -1 : x->row > y->row;
+    const sort_row *x = a, *y = b;
+    int c = st_sortkey_compare(&x->key, &y->key);
+    return c ? c : (x->row > y->row) - (x->row < y->row);
 }
 
-static int row_id(st_fold *f, uint64_t row, int64_t *id, st_error *err)
+static int key_at(st_fold *f, int sort, uint64_t row, st_sortkey *out, st_error *err)
 {
     uint64_t nbase = f->gen->image->nrow;
     if (row >= nbase) {
-        *id = f->row[row - nbase].slot->id;
+        const st_slot *s = f->row[row - nbase].slot;
+        *out = (st_sortkey){sort == ST_SORT_TIME ? s->timestamp : 0, s->id};
         return ST_OK;
     }
-    return st_read_id(&f->reader, row, id, err);
+    return st_read_sortkey(&f->reader, sort, row, out, err);
 }
 
-/* Sorts rows first..first+count-1 by id and appends the permutation. */
-static int write_perm(st_fold *f, st_root_idrun *r, st_error *err)
+int st_sort_rows(st_sortkey_fn *key, void *ctx, uint64_t n, uint8_t **perm, st_error *err)
 {
-    id_row *rows = h5_alloc_array((size_t)r->count, sizeof *rows);
-    uint8_t *perm = h5_alloc_array((size_t)r->count, 4);
-    int rc = rows && perm ? ST_OK : st_nomem(err);
-    for (uint64_t i = 0; i < r->count && !rc; i++) {
+    sort_row *rows = h5_alloc_array((size_t)n + 1, sizeof *rows);
+    int rc = rows ? ST_OK : st_nomem(err), ascending = 1;
+    *perm = NULL;
+    for (uint64_t i = 0; i < n && !rc; i++) {
         rows[i].row = (uint32_t)i;
-        rc = row_id(f, r->first + i, &rows[i].id, err);
+        rc = key(ctx, i, &rows[i].key, err);
+        ascending &= rc || !i || st_sortkey_compare(&rows[i - 1].key, &rows[i].key) < 0;
     }
-    if (!rc) {
-        qsort(rows, (size_t)r->count, sizeof *rows, by_id);
-        for (uint64_t i = 0; i < r->count; i++) {
-            st_put32(perm + 4 * i, rows[i].row);
+    if (!rc && !ascending) {
+        *perm = h5_alloc_array((size_t)n, 4);
+        rc = *perm ? ST_OK : st_nomem(err);
+        qsort(rows, (size_t)n, sizeof *rows, by_key);
+        for (uint64_t i = 0; i < n && !rc; i++) {
+            st_put32(*perm + 4 * i, rows[i].row);
         }
-        r->sorted = 1;
-        rc = st_root_blob(f->w, perm, r->count * 4, 4, &r->perm_header, err);
     }
     h5_free(rows);
+    return rc;
+}
+
+typedef struct folding {
+    st_fold *f;
+    int sort;
+    uint64_t first;
+} folding;
+
+static int folding_key(void *ctx, uint64_t i, st_sortkey *out, st_error *err)
+{
+    const folding *x = ctx;
+    return key_at(x->f, x->sort, x->first + i, out, err);
+}
+
+/* Sorts a run's rows and appends the permutation, if they need one. */
+static int write_perm(st_fold *f, int sort, st_root_sortrun *r, st_error *err)
+{
+    folding x = {f, sort, r->first};
+    uint8_t *perm;
+    ST_TRY(st_sort_rows(folding_key, &x, r->count, &perm, err));
+    r->sorted = perm != NULL;
+    int rc = perm ? st_root_blob(f->w, perm, r->count * 4, 4, &r->perm_header, err) : ST_OK;
     h5_free(perm);
     return rc;
 }
 
-/* The new rows' run: a continuation of the last one when ids go on ascending. */
-static int add_idrun(st_fold *f, st_error *err)
+/* The new rows' run: a continuation of the last one when keys go on ascending. */
+static int add_run(st_fold *f, int sort, st_error *err)
 {
     uint64_t nbase = f->gen->image->nrow;
-    st_root_idrun *last = f->nidrun ? &f->idrun[f->nidrun - 1] : NULL;
+    size_t n = f->nsorted[sort];
+    st_root_sortrun *last = n ? &f->sorted[sort][n - 1] : NULL;
+    st_sortkey before, after;
     int ascending = 1;
-    int64_t before;
-    for (size_t i = 1; i < f->nrow; i++) {
-        ascending &= f->row[i - 1].slot->id < f->row[i].slot->id;
+    for (size_t i = 1; i < f->nrow && ascending; i++) {
+        ST_TRY(key_at(f, sort, nbase + i - 1, &before, err));
+        ST_TRY(key_at(f, sort, nbase + i, &after, err));
+        ascending = st_sortkey_compare(&before, &after) < 0;
     }
     if (ascending && last && !last->sorted) {
-        ST_TRY(row_id(f, nbase - 1, &before, err));
-        if (before < f->row[0].slot->id) {
+        ST_TRY(key_at(f, sort, nbase - 1, &before, err));
+        ST_TRY(key_at(f, sort, nbase, &after, err));
+        if (st_sortkey_compare(&before, &after) < 0) {
             last->count += f->nrow;
             return ST_OK;
         }
     }
-    last = &f->idrun[f->nidrun++];
-    *last = (st_root_idrun){.first = nbase, .count = f->nrow};
-    return ascending ? ST_OK : write_perm(f, last, err);
+    last = &f->sorted[sort][f->nsorted[sort]++];
+    *last = (st_root_sortrun){.first = nbase, .count = f->nrow};
+    return ascending ? ST_OK : write_perm(f, sort, last, err);
 }
 
-static int merge_idruns(st_fold *f, st_error *err)
+static int merge_sorted(st_fold *f, int sort, st_error *err)
 {
     for (;;) {
-        uint64_t *size = h5_alloc_array(f->nidrun + 1, sizeof *size);
-        size_t k;
+        size_t n = f->nsorted[sort], k;
+        uint64_t *size = h5_alloc_array(n + 1, sizeof *size);
         if (!size) {
             return st_nomem(err);
         }
-        for (size_t i = 0; i < f->nidrun; i++) {
-            size[i] = f->idrun[i].count;
+        for (size_t i = 0; i < n; i++) {
+            size[i] = f->sorted[sort][i].count;
         }
-        k = f->optimize ? f->nidrun * (f->nidrun > 1) : st_merge_count(size, f->nidrun, 4);
+        k = f->optimize ? n * (n > 1) : st_merge_count(size, n, 4);
         h5_free(size);
         if (!k) {
             return ST_OK;
         }
-        st_root_idrun *to = &f->idrun[f->nidrun - k];
+        st_root_sortrun *to = &f->sorted[sort][n - k];
         for (size_t i = 1; i < k; i++) {
             to->count += to[i].count;
         }
-        f->nidrun -= k - 1;
-        ST_TRY(write_perm(f, to, err));
+        f->nsorted[sort] -= k - 1;
+        ST_TRY(write_perm(f, sort, to, err));
     }
 }
 
-int st_fold_ids(st_fold *f, st_error *err)
+static int fold_runs(st_fold *f, int sort, st_error *err)
 {
     const st_image *im = f->gen->image;
-    f->idrun = h5_alloc_array(im->nidrun + 1, sizeof *f->idrun);
-    if (!f->idrun) {
+    const st_sortruns *old = &im->sorted[sort];
+    f->sorted[sort] = h5_alloc_array(old->n + 2, sizeof(st_root_sortrun));
+    if (!f->sorted[sort]) {
         return st_nomem(err);
     }
-    for (size_t i = 0; i < im->nidrun; i++) {
-        f->idrun[i] = (st_root_idrun){im->idrun[i].first, im->idrun[i].count, im->idrun[i].sorted,
-                                      im->idrun[i].perm_header};
+    for (size_t i = 0; i < old->n; i++) {
+        const st_sortrun *r = &old->run[i];
+        f->sorted[sort][i] = (st_root_sortrun){r->first, r->count, r->sorted, r->perm_header};
     }
-    f->nidrun = im->nidrun;
+    f->nsorted[sort] = old->n;
+    if (!old->n && im->nrow) { // a file that had no such index
+        f->sorted[sort][0] = (st_root_sortrun){.count = im->nrow};
+        f->nsorted[sort] = 1;
+        ST_TRY(write_perm(f, sort, f->sorted[sort], err));
+    }
     if (f->nrow) {
-        ST_TRY(add_idrun(f, err));
+        ST_TRY(add_run(f, sort, err));
     }
     if (f->nrow || f->optimize) {
-        ST_TRY(merge_idruns(f, err));
+        ST_TRY(merge_sorted(f, sort, err));
     }
-    return f->nidrun <= ST_RUNS_MAX
+    return f->nsorted[sort] <= ST_RUNS_MAX
                ? ST_OK
-               : st_fail(err, ST_LIMIT, "%zu id runs; at most %d", f->nidrun, ST_RUNS_MAX);
+               : st_fail(err, ST_LIMIT, "%zu runs of %s; at most %d", f->nsorted[sort],
+                         st_sort_name(sort), ST_RUNS_MAX);
+}
+
+int st_fold_sorted(st_fold *f, st_error *err)
+{
+    for (int i = 0; i < ST_SORTS; i++) {
+        ST_TRY(fold_runs(f, i, err));
+    }
+    return ST_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- text */

@@ -412,7 +412,13 @@ int st_image_dataset(st_image *im, h5_file *f, uint64_t addr, char kind, uint32_
     return rc;
 }
 
-static int open_perm(st_image *im, h5_file *f, const h5_object *group, st_idrun *r, st_error *err)
+const char *st_sort_name(int sort)
+{
+    return sort == ST_SORT_ID ? "/index/id" : "/index/time";
+}
+
+static int open_perm(st_image *im, h5_file *f, const h5_object *group, int sort, st_sortrun *r,
+                     st_error *err)
 {
     char name[32];
     const h5_link *link;
@@ -420,63 +426,80 @@ static int open_perm(st_image *im, h5_file *f, const h5_object *group, st_idrun 
     snprintf(name, sizeof name, "p%012llu", (unsigned long long)r->first);
     link = h5_object_link(group, name);
     if (!link) {
-        return st_fail(err, ST_CORRUPT, "/index/id/%s is missing", name);
+        return st_fail(err, ST_CORRUPT, "%s/%s is missing", st_sort_name(sort), name);
     }
     r->perm_header = link->addr;
     ST_TRY(st_image_dataset(im, f, link->addr, 'u', 4, &r->perm, &bytes, err));
-    return bytes == r->count * 4
-               ? ST_OK
-               : st_fail(err, ST_CORRUPT, "/index/id/%s: another length than its run", name);
+    return bytes == r->count * 4 ? ST_OK
+                                 : st_fail(err, ST_CORRUPT, "%s/%s: another length than its run",
+                                           st_sort_name(sort), name);
 }
 
-static int parse_idruns(st_image *im, h5_file *f, const h5_object *group, const uint8_t *p,
-                        uint64_t n, st_error *err)
+static int parse_sortruns(st_image *im, h5_file *f, const h5_object *group, int sort,
+                          const uint8_t *p, uint64_t n, st_error *err)
 {
+    st_sortruns *runs = &im->sorted[sort];
+    const char *name = st_sort_name(sort);
     uint64_t next = 0;
     if (n % 24 || n / 24 > ST_RUNS_MAX) {
-        return st_fail(err, ST_CORRUPT, "/index/id/runs: %llu bytes are no list of runs",
+        return st_fail(err, ST_CORRUPT, "%s/runs: %llu bytes are no list of runs", name,
                        (unsigned long long)n);
     }
-    im->idrun = h5_calloc((size_t)(n / 24) + 1, sizeof *im->idrun);
-    if (!im->idrun) {
+    runs->run = h5_calloc((size_t)(n / 24) + 1, sizeof *runs->run);
+    if (!runs->run) {
         return st_nomem(err);
     }
     for (uint64_t i = 0; i < n / 24; i++) {
-        st_idrun *r = &im->idrun[im->nidrun++];
+        st_sortrun *r = &runs->run[runs->n++];
         r->first = st_get64(p + 24 * i);
         r->count = st_get64(p + 24 * i + 8);
         r->sorted = st_get64(p + 24 * i + 16) != 0;
         if (r->first != next || r->count > im->nrow - next) {
-            return st_fail(err, ST_CORRUPT, "/index/id/runs: runs do not follow one another");
+            return st_fail(err, ST_CORRUPT, "%s/runs: runs do not follow one another", name);
         }
         next += r->count;
         if (r->sorted) {
-            ST_TRY(open_perm(im, f, group, r, err));
+            ST_TRY(open_perm(im, f, group, sort, r, err));
         }
     }
     return next == im->nrow ? ST_OK
-                            : st_fail(err, ST_CORRUPT, "/index/id/runs: not all rows are covered");
+                            : st_fail(err, ST_CORRUPT, "%s/runs: not all rows are covered", name);
 }
 
-static int open_idruns(st_image *im, h5_file *f, st_error *err)
+/* Is there /index/time? Older files have none. */
+static int has_time(h5_file *f, int *yes, st_error *err)
+{
+    h5_object *index = NULL;
+    ST_TRY(find_object(f, "/index", &index, err));
+    *yes = h5_object_link(index, "time") != NULL;
+    h5_object_close(index);
+    return ST_OK;
+}
+
+static int open_sortruns(st_image *im, h5_file *f, int sort, st_error *err)
 {
     h5_object *group = NULL;
     const h5_link *runs;
     const uint8_t *p = NULL;
     uint64_t n = 0;
-    int rc = find_object(f, "/index/id", &group, err);
-    if (rc) {
-        return rc;
+    int rc, yes = 1;
+    if (sort == ST_SORT_TIME) {
+        rc = has_time(f, &yes, err);
+        if (rc || !yes) {
+            return rc;
+        }
     }
+    ST_TRY(find_object(f, st_sort_name(sort), &group, err));
     runs = h5_object_link(group, "runs");
+    rc = ST_OK;
     if (runs) {
         rc = st_image_dataset(im, f, runs->addr, 'i', 8, &p, &n, err);
-        rc = rc ? rc : parse_idruns(im, f, group, p, n, err);
+        rc = rc ? rc : parse_sortruns(im, f, group, sort, p, n, err);
     } else if (im->nrow) {
-        im->idrun = h5_calloc(1, sizeof *im->idrun);
-        if (im->idrun) {
-            im->idrun->count = im->nrow;
-            im->nidrun = 1;
+        im->sorted[sort].run = h5_calloc(1, sizeof(st_sortrun));
+        if (im->sorted[sort].run) {
+            im->sorted[sort].run->count = im->nrow;
+            im->sorted[sort].n = 1;
         } else {
             rc = st_nomem(err);
         }
@@ -672,7 +695,9 @@ int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
     rc = map_file(im, err);
     rc = rc ? rc : read_meta(im, f, uuid, err);
     rc = rc ? rc : open_columns(im, f, err);
-    rc = rc ? rc : open_idruns(im, f, err);
+    for (int i = 0; i < ST_SORTS && !rc; i++) {
+        rc = open_sortruns(im, f, i, err);
+    }
     h5_file_close(f);
     if (rc) {
         st_image_unref(im);
@@ -703,7 +728,9 @@ void st_image_unref(st_image *im)
         h5_free(im->col[c].fill);
     }
     h5_free(im->col);
-    h5_free(im->idrun);
+    for (int i = 0; i < ST_SORTS; i++) {
+        h5_free(im->sorted[i].run);
+    }
     h5_free(im->live);
     h5_free(im->evicted);
     st_turns_free(im->turns);

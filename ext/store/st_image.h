@@ -14,6 +14,8 @@
  *           /index/id: nothing while ids ascend with the rows; else `runs`, int64 [n, 3]: first
  *           row, rows, 1 when sorted; for each sorted one p and its first row in 12 digits: uint32
  *           row offsets in order of id
+ *           /index/time: likewise, in order of timestamp and then id. A file without the group has
+ *           no such index, until its next flush
  *           /index/checksums: for each column with chunks, by its path with a dot for the slash,
  *           uint32: CRC32C of each chunk (st_chunk_crc)
  * LIVE      a row position shows when its byte in /memory/live is 1. 0: deleted, or replaced by a
@@ -57,12 +59,34 @@ typedef struct st_colimg {
     uint64_t sum_header; /* address of that dataset's header, H5_UNDEF without chunks */
 } st_colimg;
 
-typedef struct st_idrun {
+/* Rows in an order of their own; a run that is not sorted has them in it already. */
+enum { ST_SORT_ID, ST_SORT_TIME, ST_SORTS };
+typedef struct st_sortrun {
     uint64_t first, count;
     int sorted;
     const uint8_t *perm; /* sorted: count uint32 in the mapping */
     uint64_t perm_header;
-} st_idrun;
+} st_sortrun;
+/* The runs follow one another and cover all rows, or, where the file has no such index, none. */
+typedef struct st_sortruns {
+    st_sortrun *run;
+    size_t n;
+} st_sortruns;
+/* What is sorted by; time is 0 where only ids count. */
+typedef struct st_sortkey {
+    double time;
+    int64_t id;
+} st_sortkey;
+static inline int st_sortkey_compare(const st_sortkey *a, const st_sortkey *b)
+{
+    return a->time != b->time ? (a->time < b->time ? -1 : 1) : (a->id > b->id) - (a->id < b->id);
+}
+/* st_foldindex.c. The order of n rows by their keys (ties by place): n little-endian uint32, or
+** NULL where they are in it already. The caller frees. */
+typedef int st_sortkey_fn(void *ctx, uint64_t i, st_sortkey *out, st_error *err);
+int st_sort_rows(st_sortkey_fn *key, void *ctx, uint64_t n, uint8_t **perm, st_error *err);
+/* The name of /index/id, /index/time. */
+const char *st_sort_name(int sort);
 
 typedef struct st_textrun {
     uint64_t header;      /* address of the dataset's header */
@@ -88,8 +112,7 @@ typedef struct st_image {
     char created[32];
     uint64_t nrow;
     st_colimg *col; /* schema.nphys */
-    st_idrun *idrun;
-    size_t nidrun;
+    st_sortruns sorted[ST_SORTS];
     uint64_t text_group; /* address, or H5_UNDEF */
 
     pthread_mutex_t lock; /* guards what follows */
@@ -164,6 +187,10 @@ int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **p, size
                    st_error *err);
 int st_read_small(st_reader *r, int small, uint64_t row, st_num *out, st_error *err);
 int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err);
+int st_read_time(st_reader *r, uint64_t row, double *time, st_error *err);
+int st_read_sortkey(st_reader *r, int sort, uint64_t row, st_sortkey *out, st_error *err);
+/* The row at place i < count of a run. */
+int st_sortrun_row(const st_sortrun *run, int sort, uint64_t i, uint64_t *row, st_error *err);
 /* The vector, NULL when the row has none. */
 int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_error *err);
 

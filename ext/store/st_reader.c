@@ -349,8 +349,7 @@ int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *
 
 /* ----------------------------------------------------------------------------------- rows by id */
 
-/* The row at position i of a run in order of id. */
-static int run_row(const st_idrun *run, uint64_t i, uint64_t *row, st_error *err)
+int st_sortrun_row(const st_sortrun *run, int sort, uint64_t i, uint64_t *row, st_error *err)
 {
     uint32_t off;
     if (!run->sorted) {
@@ -361,18 +360,37 @@ static int run_row(const st_idrun *run, uint64_t i, uint64_t *row, st_error *err
     *row = run->first + off;
     return off < run->count
                ? ST_OK
-               : st_fail(err, ST_CORRUPT, "/index/id: run %llu names row %u of %llu",
+               : st_fail(err, ST_CORRUPT, "%s: run %llu names row %u of %llu", st_sort_name(sort),
                          (unsigned long long)run->first, off, (unsigned long long)run->count);
 }
 
+int st_read_time(st_reader *r, uint64_t row, double *time, st_error *err)
+{
+    const uint8_t *p;
+    uint64_t run;
+    ST_TRY(st_read_at(r, ST_PHYS_TIMESTAMP, row, &p, &run, err));
+    memcpy(time, p, sizeof *time);
+    return ST_OK;
+}
+
+int st_read_sortkey(st_reader *r, int sort, uint64_t row, st_sortkey *out, st_error *err)
+{
+    out->time = 0;
+    if (sort == ST_SORT_TIME) {
+        ST_TRY(st_read_time(r, row, &out->time, err));
+    }
+    return st_read_id(r, row, &out->id, err);
+}
+
 /* First position of a run whose id is not below id. */
-static int lower_bound(st_reader *r, const st_idrun *run, int64_t id, uint64_t *pos, st_error *err)
+static int lower_bound(st_reader *r, const st_sortrun *run, int64_t id, uint64_t *pos,
+                       st_error *err)
 {
     uint64_t lo = 0, hi = run->count;
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2, row;
         int64_t at;
-        ST_TRY(run_row(run, mid, &row, err));
+        ST_TRY(st_sortrun_row(run, ST_SORT_ID, mid, &row, err));
         ST_TRY(st_read_id(r, row, &at, err));
         if (at < id) {
             lo = mid + 1;
@@ -391,14 +409,14 @@ int st_image_newest(st_reader *r, int64_t id, uint64_t *out, int *evicted, st_er
     uint64_t n;
     *evicted = 0;
     ST_TRY(st_image_live(im, &live, &n, err));
-    for (size_t k = im->nidrun; k-- > 0;) {
-        const st_idrun *run = &im->idrun[k];
+    for (size_t k = im->sorted[ST_SORT_ID].n; k-- > 0;) {
+        const st_sortrun *run = &im->sorted[ST_SORT_ID].run[k];
         uint64_t pos = 0;
         ST_TRY(lower_bound(r, run, id, &pos, err));
         for (; pos < run->count; pos++) {
             uint64_t row;
             int64_t at;
-            ST_TRY(run_row(run, pos, &row, err));
+            ST_TRY(st_sortrun_row(run, ST_SORT_ID, pos, &row, err));
             ST_TRY(st_read_id(r, row, &at, err));
             if (at != id) {
                 break;

@@ -171,44 +171,46 @@ static int write_vector_index(const st_root *r, h5_writer *w, uint64_t *at, st_e
     return rc;
 }
 
-static int write_runs_table(const st_root *r, h5_writer *w, uint64_t *header, st_error *err)
+static int write_runs_table(const st_root_sortrun *run, size_t n, h5_writer *w, uint64_t *header,
+                            st_error *err)
 {
-    uint64_t dims[2] = {r->nidrun, 3};
+    uint64_t dims[2] = {n, 3};
     h5_dataset_spec d = {.rank = 2, .dims = dims};
     h5_error h = {0};
     int rc;
-    uint8_t *table = h5_alloc_array(r->nidrun, 24);
+    uint8_t *table = h5_alloc_array(n, 24);
     if (!table) {
         return st_nomem(err);
     }
-    for (size_t i = 0; i < r->nidrun; i++) {
-        st_put64(table + 24 * i, r->idrun[i].first);
-        st_put64(table + 24 * i + 8, r->idrun[i].count);
-        st_put64(table + 24 * i + 16, (uint64_t)r->idrun[i].sorted);
+    for (size_t i = 0; i < n; i++) {
+        st_put64(table + 24 * i, run[i].first);
+        st_put64(table + 24 * i + 8, run[i].count);
+        st_put64(table + 24 * i + 16, (uint64_t)run[i].sorted);
     }
     h5_type_number('i', 8, &d.type);
-    rc = done(h5_writer_append(w, table, r->nidrun * 24, 8, &d.addr, &h), &h, err);
+    rc = done(h5_writer_append(w, table, n * 24, 8, &d.addr, &h), &h, err);
     rc = rc ? rc : done(h5_write_dataset(w, &d, header, &h), &h, err);
     h5_free(table);
     return rc;
 }
 
-static int write_id_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
+static int write_sorted(const st_root_sortrun *run, size_t n, h5_writer *w, uint64_t *at,
+                        st_error *err)
 {
     named g;
-    int rc, plain = r->nidrun <= 1 && !(r->nidrun && r->idrun[0].sorted);
+    int rc, plain = n == 0 || (n == 1 && !run[0].sorted);
     if (plain) {
         return write_group(w, NULL, 0, NULL, 0, at, err);
     }
-    rc = named_new(&g, r->nidrun + 1, err);
+    rc = named_new(&g, n + 1, err);
     if (!rc) {
         g.links[0].name = "runs";
-        rc = write_runs_table(r, w, &g.links[0].addr, err);
+        rc = write_runs_table(run, n, w, &g.links[0].addr, err);
         g.n = 1;
     }
-    for (size_t i = 0; i < r->nidrun && !rc; i++) {
-        if (r->idrun[i].sorted) {
-            named_add(&g, 'p', r->idrun[i].first, r->idrun[i].perm_header);
+    for (size_t i = 0; i < n && !rc; i++) {
+        if (run[i].sorted) {
+            named_add(&g, 'p', run[i].first, run[i].perm_header);
         }
     }
     rc = rc ? rc : write_group(w, g.links, g.n, NULL, 0, at, err);
@@ -247,12 +249,14 @@ static int write_sums(const st_root *r, h5_writer *w, uint64_t *at, st_error *er
 
 static int write_index(const st_root *r, h5_writer *w, uint64_t *at, st_error *err)
 {
-    h5_link links[4] = {{"vector", 0}, {"text", 0}, {"id", 0}, {"checksums", 0}};
+    h5_link links[] = {{"vector", 0}, {"text", 0}, {"id", 0}, {"time", 0}, {"checksums", 0}};
     ST_TRY(write_vector_index(r, w, &links[0].addr, err));
     ST_TRY(write_text_index(r, w, &links[1].addr, err));
-    ST_TRY(write_id_index(r, w, &links[2].addr, err));
-    ST_TRY(write_sums(r, w, &links[3].addr, err));
-    return write_group(w, links, 4, NULL, 0, at, err);
+    for (int i = 0; i < ST_SORTS; i++) {
+        ST_TRY(write_sorted(r->sorted[i], r->nsorted[i], w, &links[2 + i].addr, err));
+    }
+    ST_TRY(write_sums(r, w, &links[4].addr, err));
+    return write_group(w, links, sizeof links / sizeof *links, NULL, 0, at, err);
 }
 
 /* ---------------------------------------------------------------------------------------- /meta */

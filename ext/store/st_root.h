@@ -15,12 +15,12 @@ typedef struct st_root_run {
     uint64_t header; /* address of the dataset header */
 } st_root_run;
 
-/* An id run of the new root. */
-typedef struct st_root_idrun {
+/* A run of an index of sorted runs of the new root. */
+typedef struct st_root_sortrun {
     uint64_t first, count;
     int sorted;
     uint64_t perm_header; /* sorted: address of the dataset header */
-} st_root_idrun;
+} st_root_sortrun;
 
 /* What the new root shows. Columns: n, chunk table, chunk_rows, pipeline; header is filled in for
 ** touched ones and kept for the others. */
@@ -33,8 +33,8 @@ typedef struct st_root {
     int64_t next_id;
     st_colimg *col;
     const uint8_t *touched; /* nphys; NULL: all */
-    const st_root_idrun *idrun;
-    size_t nidrun;
+    const st_root_sortrun *sorted[ST_SORTS];
+    size_t nsorted[ST_SORTS];
     const st_root_run *run;
     size_t nrun;
     uint64_t lists; /* address of the lists' dataset header; 0: none */

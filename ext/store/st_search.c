@@ -2,8 +2,7 @@
  * st_search.c - running a query over a view: filter first, then rank, then hand out rows as they
  * are asked for.
  *
- * MODES     rows      no search part: the filtered rows by position or id (a few rows named by id
- *                     are looked up, not filtered)
+ * MODES     rows      no search part: st_scan.c
  *           near      vector part, best first: exact neighbours on demand (vec_near), over plane
  *                     records for the base and vectors for the rest
  *           probe     the same where lists pay: near neighbours at the recall asked for
@@ -22,116 +21,6 @@
 #include "st_search.h"
 
 #include <math.h>
-
-/* ----------------------------------------------------------------------------------------- rows */
-
-static int by_id_term(const st_terms *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        if (t->term[i].col == ST_COL_ID && (t->term[i].op == ST_EQ || t->term[i].op == ST_IN)) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
-static int add_row(st_cursor *c, int64_t id, st_error *err)
-{
-    uint64_t row;
-    int rc = st_view_find(c->v, id, &row, err);
-    if (rc == ST_NOTFOUND) {
-        return ST_OK;
-    }
-    ST_TRY(rc);
-    rc = st_filter_row(c->v, &c->terms, row, err);
-    if (rc > 0) {
-        c->list[c->nlist++] = row;
-    }
-    return rc < 0 ? rc : ST_OK;
-}
-
-/* The id that a constant names, as the integer column compares: 3 and 3.0 do, 3.5 names none. */
-static int as_id(const st_value *v, int64_t *id)
-{
-    if (v->type == ST_INT) {
-        *id = v->i;
-        return 1;
-    }
-    if (v->type == ST_REAL && v->r >= -9223372036854775808.0 && v->r < 9223372036854775808.0 &&
-        v->r == floor(v->r)) {
-        *id = (int64_t)v->r;
-        return 1;
-    }
-    return 0;
-}
-
-/* Rows named by id, in ascending order of id (an IN list is sorted). */
-static int rows_by_id(st_cursor *c, const st_term *t, st_error *err)
-{
-    size_t n = t->op == ST_IN ? t->nlist : 1;
-    int64_t id = 0, last = 0;
-    int any = 0;
-    c->list = h5_alloc_array(n + 1, sizeof *c->list);
-    if (!c->list) {
-        return st_nomem(err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (as_id(t->op == ST_IN ? &t->list[i] : &t->value, &id) && !(any && id == last)) {
-            ST_TRY(add_row(c, id, err));
-            any = 1;
-            last = id;
-        }
-    }
-    if (c->order == ST_ORDER_ID_DESC) {
-        for (uint64_t i = 0; i < c->nlist / 2; i++) {
-            uint64_t x = c->list[i];
-            c->list[i] = c->list[c->nlist - 1 - i];
-            c->list[c->nlist - 1 - i] = x;
-        }
-    }
-    c->mode = ST_MODE_LIST;
-    return ST_OK;
-}
-
-/* Do the rows' ids ascend with their positions? Then no order has to be made. */
-static int ids_ascend(const st_cursor *c)
-{
-    const st_frozen *f = c->v->f;
-    const st_image *im = f->gen->image;
-    return f->nrow == f->nbase && (!im->nidrun || (im->nidrun == 1 && !im->idrun[0].sorted));
-}
-
-static int rows_in_order(st_cursor *c, st_error *err)
-{
-    const st_frozen *f = c->v->f;
-    uint64_t n = vec_bits_count(c->bits, f->nrow), i = 0;
-    vec_hit *hits;
-    if (c->order == ST_ORDER_BEST || (c->order == ST_ORDER_ID && ids_ascend(c))) {
-        c->mode = ST_MODE_BITS;
-        return ST_OK;
-    }
-    hits = vec_hits_alloc((size_t)n);
-    if (!hits) {
-        return st_nomem(err);
-    }
-    for (uint64_t row = st_bit_next(c->bits, f->nrow, 0); row < f->nrow;
-         row = st_bit_next(c->bits, f->nrow, row + 1)) {
-        int64_t id = st_frozen_id(c->v, row);
-        double when = 0;
-        if (c->order >= ST_ORDER_TIME) {
-            int rc = st_row_time(c->v, row, &when, err);
-            if (rc) {
-                vec_free(hits);
-                return rc;
-            }
-        }
-        // With all keys alike, ids decide; their complement turns the order round.
-        hits[i++] = (vec_hit){c->order == ST_ORDER_TIME_DESC ? -when : when,
-                              c->order == ST_ORDER_ID_DESC ? ~id : id, row};
-    }
-    c->mode = ST_MODE_RANKED;
-    return st_from_vec(err, vec_rank_new(hits, (size_t)n, &c->rank), "ordering rows");
-}
 
 /* -------------------------------------------------------------------------------------- vectors */
 
@@ -486,7 +375,7 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
 {
     vec_hit *text = NULL;
     size_t n = 0;
-    int rc = st_words_all(c, q, ids_ascend(c), &text, &n, err);
+    int rc = st_words_all(c, q, st_ids_ascend(c), &text, &n, err);
     rc = rc ? rc : all_distances(c, err);
     rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
@@ -499,7 +388,7 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
                       .weight = {q->vector_weight, q->text_weight},
                       .nrow = c->v->f->nrow,
                       .k = q->rrf_k,
-                      .id = ids_ascend(c) ? row_as_id : id_of,
+                      .id = st_ids_ascend(c) ? row_as_id : id_of,
                       .ctx = c};
     c->mode = ST_MODE_FUSED;
     ST_TRY(st_from_vec(err, vec_rrf_new(&a, &c->rrf), "fusion"));
@@ -514,7 +403,7 @@ static int rank_words(st_cursor *c, uint64_t k, st_error *err)
 {
     vec_hit *hits;
     size_t n;
-    ST_TRY(st_words_page(c, k, ids_ascend(c), &hits, &n, err));
+    ST_TRY(st_words_page(c, k, st_ids_ascend(c), &hits, &n, err));
     return start_ranked(c, hits, n, err);
 }
 
@@ -526,7 +415,7 @@ static int start_text(st_cursor *c, const st_query *q, st_error *err)
     if (!c->blends && !c->picks) {
         return rank_words(c, q->k >= 0 && (uint64_t)q->k < k ? (uint64_t)q->k : k, err);
     }
-    ST_TRY(st_words_all(c, q, ids_ascend(c), &hits, &n, err));
+    ST_TRY(st_words_all(c, q, st_ids_ascend(c), &hits, &n, err));
     int rc = dense_ranks(c, hits, n, err);
     if (rc) {
         vec_free(hits);
@@ -656,10 +545,12 @@ static int filter(st_cursor *c, const st_query *q, st_error *err)
 
 static int start(st_cursor *c, const st_query *q, st_error *err)
 {
-    int by_id = by_id_term(&c->terms);
-    int by_time = q->order == ST_ORDER_TIME || q->order == ST_ORDER_TIME_DESC;
-    if (!q->vector && !q->has_text && !q->has_as_of && by_id >= 0 && !by_time) {
-        return rows_by_id(c, &c->terms.term[by_id], err);
+    int done = 0;
+    if (!q->vector && !q->has_text && !q->has_as_of) {
+        ST_TRY(st_scan_start(c, &done, err));
+    }
+    if (done) {
+        return ST_OK;
     }
     ST_TRY(filter(c, q, err));
     if (q->vector && q->has_text) {
@@ -668,7 +559,7 @@ static int start(st_cursor *c, const st_query *q, st_error *err)
     if (q->has_text) {
         return start_text(c, q, err);
     }
-    return q->vector ? start_vector(c, q, err) : rows_in_order(c, err);
+    return q->vector ? start_vector(c, q, err) : st_scan_filtered(c, err);
 }
 
 int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err)
@@ -759,6 +650,8 @@ int st_search_step(st_cursor *c, st_error *err)
         c->row = st_bit_next(c->bits, c->v->f->nrow, c->pos);
         c->pos = c->row + 1;
         return c->row < c->v->f->nrow;
+    case ST_MODE_WINDOW:
+        return st_scan_step(c, err);
     case ST_MODE_NEAR:
     case ST_MODE_PROBE:
         rc = c->near ? vec_near_next(c->near, &near) : vec_probe_next(c->probe, &near);

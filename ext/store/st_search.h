@@ -9,6 +9,7 @@
 #include "st_blend.h"
 #include "st_filter.h"
 #include "st_pick.h"
+#include "st_window.h"
 #include "vec.h"
 
 enum {
@@ -18,6 +19,7 @@ enum {
     ST_MODE_PROBE,
     ST_MODE_FUSED,
     ST_MODE_RANKED,
+    ST_MODE_WINDOW,
     ST_MODE_NONE
 };
 
@@ -35,6 +37,9 @@ struct st_cursor {
     uint64_t *bits;
     uint64_t *list; /* LIST: rows */
     uint64_t nlist, pos;
+    st_window window; /* WINDOW */
+    size_t nwindow;   /* terms that it answers: behind the others */
+    uint64_t looked;  /* rows that the other terms were asked about */
     vec_plane_extent *plane;
     size_t nplane;
     vec_extent *exact;
@@ -61,6 +66,14 @@ struct st_cursor {
     st_blend blend;
     st_pick pick;
 };
+
+/* st_scan.c: rows by id or in order of time, where that is what is asked for; else *done is 0, */
+int st_scan_start(st_cursor *c, int *done, st_error *err);
+/* and those of c->bits are given in the order asked for. */
+int st_scan_filtered(st_cursor *c, st_error *err);
+int st_scan_step(st_cursor *c, st_error *err); /* WINDOW: as st_search_step */
+/* Do the rows' ids ascend with their positions? Then no order has to be made. */
+int st_ids_ascend(const st_cursor *c);
 
 /* The text part, with all that it is made of. The store's lock is held while it is open: nothing
  * that takes it may be called, and another text part cannot be opened. */

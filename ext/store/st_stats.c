@@ -66,8 +66,13 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
     for (size_t i = 0; i < nrun; i++) {
         out->text_index_bytes += runs[i].size;
     }
-    for (size_t i = 0; i < im->nidrun; i++) {
-        out->id_index_bytes += im->idrun[i].sorted ? im->idrun[i].count * 4 : 0;
+    for (int s = 0; s < ST_SORTS; s++) {
+        const st_sortruns *r = &im->sorted[s];
+        for (size_t i = 0; i < r->n; i++) {
+            *(s == ST_SORT_ID ? &out->id_index_bytes
+                              : &out->time_index_bytes) += r->run[i].sorted ? r->run[i].count * 4
+                                                                            : 0;
+        }
     }
     for (int p = 0; p < im->schema->nphys; p++) {
         uint64_t n = chunk_bytes(&im->col[p]);
@@ -78,7 +83,8 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
         out->live_bytes += n + index_bytes(&im->col[p]) + HEADER_BYTES;
     }
     ST_TRY(count_lists(im, out, err));
-    out->live_bytes += out->text_index_bytes + out->id_index_bytes + out->index_bytes + ROOT_BYTES;
+    out->live_bytes += out->text_index_bytes + out->id_index_bytes + out->time_index_bytes +
+                       out->index_bytes + ROOT_BYTES;
     // Rows that no longer show still lie in chunks that do: their share is dead, too.
     ST_TRY(st_image_live(im, &live, &nlive, err));
     if (im->nrow) {

@@ -142,6 +142,8 @@ typedef struct st_frozen {
     st_map patched;
     struct st_turns *turns; /* st_turns.c: of the rows behind the base; made at first use */
     uint64_t *evicted;      /* bitmap of nrow; made at first use */
+    uint8_t *by_time;       /* st_window.c: the rows behind the base in order of time, uint32 */
+    int timed;              /* it is made; NULL: they are in that order */
 } st_frozen;
 
 struct st_conn {

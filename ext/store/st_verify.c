@@ -294,32 +294,34 @@ static int check_rows(check *k, st_error *err)
     return rc;
 }
 
-static int check_idrun(check *k, const st_idrun *run, st_error *err)
+static int check_sortrun(check *k, int sort, const st_sortrun *run, st_error *err)
 {
     uint64_t *seen = h5_calloc(st_bit_words(run->count) + 1, sizeof *seen);
-    int64_t before = 0, id;
+    const char *name = sort == ST_SORT_ID ? "ids" : "times";
+    st_sortkey before = {0, 0}, key;
     if (!seen) {
         return st_nomem(err);
     }
     for (uint64_t i = 0; i < run->count; i++) {
         uint32_t off = run->sorted ? st_get32(run->perm + 4 * i) : (uint32_t)i;
         if (off >= run->count || st_bit_get(seen, off)) {
-            note(k, "ids: run %llu is no permutation at %llu", (unsigned long long)run->first,
+            note(k, "%s: run %llu is no permutation at %llu", name, (unsigned long long)run->first,
                  (unsigned long long)i);
             break;
         }
         st_bit_set(seen, off);
-        int rc = st_read_id(&k->r, run->first + off, &id, err);
+        int rc = st_read_sortkey(&k->r, sort, run->first + off, &key, err);
         if (rc) {
             h5_free(seen);
             return rc;
         }
-        if (i && (id < before || (!run->sorted && id == before))) {
-            note(k, "ids: run %llu is out of order at %llu", (unsigned long long)run->first,
+        int order = i ? st_sortkey_compare(&before, &key) : -1;
+        if (order > 0 || (!run->sorted && order == 0)) {
+            note(k, "%s: run %llu is out of order at %llu", name, (unsigned long long)run->first,
                  (unsigned long long)i);
             break;
         }
-        before = id;
+        before = key;
     }
     h5_free(seen);
     return ST_OK;
@@ -499,8 +501,10 @@ static int check_all(check *k, st_error *err)
     if (rc && !noted(k, rc, &e, err)) {
         return rc;
     }
-    for (size_t i = 0; i < k->im->nidrun; i++) {
-        ST_TRY(check_idrun(k, &k->im->idrun[i], err));
+    for (int s = 0; s < ST_SORTS; s++) {
+        for (size_t i = 0; i < k->im->sorted[s].n; i++) {
+            ST_TRY(check_sortrun(k, s, &k->im->sorted[s].run[i], err));
+        }
     }
     ST_TRY(check_lists(k, err));
     return check_text(k, err);

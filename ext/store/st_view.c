@@ -20,6 +20,7 @@ void st_frozen_unref(st_frozen *f)
         h5_free(f->slot);
         h5_free(f->live);
         h5_free(f->evicted);
+        h5_free(f->by_time);
         st_map_free(&f->patched);
         st_turns_free(f->turns);
         h5_free(f);

@@ -545,7 +545,7 @@ typedef struct st_stats {
     uint64_t log_rows;              /* row versions in the log */
     uint64_t file_bytes, log_bytes; /* of the log: what is in use */
     uint64_t live_bytes; /* of the file, reachable from its root, without the share of dead rows */
-    uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes;
+    uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes, time_index_bytes;
     uint64_t text_runs;
     const char *index;       /* flat, ivf, ivfpq, rairs; damaged: exact search takes its place */
     char index_fault[160];   /* what is damaged */

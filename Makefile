@@ -102,7 +102,7 @@ $(foreach l,hdf5core vec ext/store ext/mind ext/sql tests,$(eval $(call layer,$(
 $(B)/core/ext/sql/%.o: ext/sql/%.c $(B)/flags
 	$(call compile,$(INC_sql) -DSQLITE_CORE)
 $(B)/bench/%.o: bench/%.c $(B)/flags
-	$(call compile,-Ibench -Ivec -Ihdf5core)
+	$(call compile,-Ibench -Ivec -Ihdf5core -Iext/mind)
 $(B)/bench/peers/%.o: bench/peers/%.c $(B)/flags
 	$(call compile,-Ibench -Ihdf5core $$(sh bench/peers/find_hdf5.sh --cflags))
 
@@ -147,7 +147,7 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz
 	$(call link,$(FUZZER))
 
 # --no-as-needed: sqlite-vec leaves sqrtf to its host
-$(B)/bench/bench: $(call objects,bench) $(B)/libvec.a $(B)/libh5core.a
+$(B)/bench/bench: $(call objects,bench) $(ARCHIVES)
 	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 $(LIBS) && mv $@.$$$$ $@
 
 BOUT := $(addprefix $(B)/bench/bench_,stat.o gen.o out.o) $(B)/libh5core.a

@@ -535,11 +535,14 @@ static int run_pairs(runner *r, const bench_row *row, bench_pair *p)
 {
     bench_answer a = {0}, b = {0};
     script_run ours = {.n = 0}, peer = {.n = 0};
-    int rc = prepare_all(r, row, row->timed, &ours) | prepare_all(r, row, row->peer, &peer);
+    int rc = 0;
     for (int i = -row->warm; i < row->runs && rc == 0; i++) {
         uint64_t run = (uint64_t)(i + row->warm);
         double t_peer = 0, t_ours;
         rc = exec_section(r, row, row->each, run, 0);
+        if (rc == 0 && ours.n == 0) { // only now: `each` may make the tables
+            rc = prepare_all(r, row, row->timed, &ours) | prepare_all(r, row, row->peer, &peer);
+        }
         if (rc == 0 && run % 2) {
             t_peer = run_once(r, row, &peer, run, &b);
         }
@@ -566,6 +569,7 @@ static int run_peer(runner *r, const bench_row *row)
                     .subsystem = r->script->subsystem,
                     .peer = "peer",
                     .target = row->target};
+    char facts[FACTS];
     int rc = run_pairs(r, row, &p);
     if (rc == 0) {
         p.common /= p.ours.n;
@@ -573,6 +577,8 @@ static int run_peer(runner *r, const bench_row *row)
         if (row->overlap >= 0 && p.common < row->overlap) {
             rc = -1;
         }
+        rc |= ask_facts(r, row, facts, sizeof facts);
+        p.facts = facts;
         p.worst = row->same >= 0 ? p.worst : -1;
         p.good = rc == 0;
         bench_out_pair(&r->out, &p);

@@ -138,7 +138,8 @@ typedef struct bench_core {
 
 /* The call of this name, up to a colon; NULL for none. */
 const bench_core *bench_core_find(const char *name);
-extern const bench_core bench_cores_vec[], bench_cores_h5[]; /* end with a NULL name */
+/* End with a NULL name. */
+extern const bench_core bench_cores_vec[], bench_cores_h5[], bench_cores_mind[];
 
 /* ---- output */
 
@@ -166,6 +167,8 @@ typedef struct bench_pair {
     double common; /* share of ids in common; < 0: not compared */
     double target; /* least ratio, 0 = none */
     int good;
+    const char *facts; /* a JSON object, NULL or "" for none */
+    int apart; /* runs are no pairs: the ratio is that of the medians, of `ratio` nothing is used */
 } bench_pair;
 
 /* Opens the file that BENCH_OUT names, to append, if it does. */

@@ -24,7 +24,7 @@ enum { K = 10, BLOCK = 256 };
 
 const bench_core *bench_core_find(const char *name)
 {
-    const bench_core *const tables[] = {bench_cores_vec, bench_cores_h5};
+    const bench_core *const tables[] = {bench_cores_vec, bench_cores_h5, bench_cores_mind};
     size_t n = strcspn(name, ":");
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
         for (const bench_core *c = tables[t]; c->name; c++) {

@@ -210,21 +210,40 @@ void bench_out_none(bench_out *o, const bench_row *row, const char *subsystem, c
     }
 }
 
+static void ratio_of(const bench_pair *p, double *ratio, double *low, double *high)
+{
+    double ours[2], theirs[2];
+    *ratio = bench_quantile(&p->ratio, 0.5);
+    bench_median_interval(&p->ratio, low, high);
+    if (p->apart) {
+        bench_median_interval(&p->ours, &ours[0], &ours[1]);
+        bench_median_interval(&p->theirs, &theirs[0], &theirs[1]);
+        *ratio = bench_quantile(&p->theirs, 0.5) / bench_quantile(&p->ours, 0.5);
+        *low = theirs[0] / ours[1];
+        *high = theirs[1] / ours[0];
+    }
+}
+
 void bench_out_pair(bench_out *o, const bench_pair *p)
 {
     double ours = bench_quantile(&p->ours, 0.5), theirs = bench_quantile(&p->theirs, 0.5);
-    double ratio = bench_quantile(&p->ratio, 0.5), low, high;
-    bench_median_interval(&p->ratio, &low, &high);
+    double ratio, low, high;
+    ratio_of(p, &ratio, &low, &high);
     printf("%-28s %-6s ours", p->name, p->subsystem);
     bench_print_time(ours);
     printf("  %s", p->peer);
     bench_print_time(theirs);
-    printf("  %6.2fx [%.2f, %.2f] of %d pairs", ratio, low, high, p->ratio.n);
+    printf("  %6.2fx [%.2f, %.2f] of %d %s", ratio, low, high, p->ours.n,
+           p->apart ? "runs" : "pairs");
     if (p->common >= 0) {
         printf("  ids in common %.1f %%", 100 * p->common);
     }
     if (p->worst >= 0) {
         printf(", values within %.1g", p->worst);
+    }
+    if (p->facts && p->facts[0]) {
+        const char *comma = " ";
+        print_facts(p->facts, &comma);
     }
     printf("  check %s", p->good ? "ok" : "FAILED");
     bench_print_target(ratio, p->target, 1);
@@ -239,8 +258,9 @@ void bench_out_pair(bench_out *o, const bench_pair *p)
         json_text(o->json, "peer", p->peer);
         fprintf(o->json,
                 ",\"n\":%d,\"ours\":%.1f,\"theirs\":%.1f,\"ratio\":%.4f,\"low\":%.4f,\"high\":%.4f,"
-                "\"check\":%s}\n",
-                p->ratio.n, ours, theirs, ratio, low, high, p->good ? "true" : "false");
+                "\"check\":%s%s%s}\n",
+                p->ours.n, ours, theirs, ratio, low, high, p->good ? "true" : "false",
+                p->facts && p->facts[0] ? ",\"facts\":" : "", p->facts ? p->facts : "");
         fflush(o->json);
     }
 }

@@ -16,7 +16,7 @@ CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384);
 --! timed $3
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < $2)
-  SELECT bench_chars(i, 200), bench_demo(i, 384), 1000000, 'sess_' || i / 50, 'channel-of-agent' FROM s;
+  SELECT bench_chars(i, 200), bench_demo(i, 384), 1000000, 'sess_' || (i / 50), 'channel-of-agent' FROM s;
 SELECT h5mem_flush('f');
 --! check
 SELECT count(*) = $2 AND sum(length(content)) = 200 * $2 AND count(embedding) = $2 FROM f;
@@ -40,7 +40,7 @@ CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384, $2);
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
   SELECT iif('$5' = 'few', substr(bench_few(i % 40, 64, 40), 1, 200), bench_chars(i, 200)), bench_$4(i, 384), 1000000,
-         'sess_' || i / 50, 'channel-of-agent' FROM s;
+         'sess_' || (i / 50), 'channel-of-agent' FROM s;
 SELECT h5mem_flush('f');
 --! check
 SELECT count(*) = 10000 AND count(embedding) = 10000 FROM f;
@@ -64,7 +64,7 @@ CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384);
 --! timed 3
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
-  SELECT bench_chars(i, $1), bench_demo(i, 384), 1000000, 'sess_' || i / 50, 'channel-of-agent' FROM s;
+  SELECT bench_chars(i, $1), bench_demo(i, 384), 1000000, 'sess_' || (i / 50), 'channel-of-agent' FROM s;
 SELECT h5mem_flush('f');
 --! check
 SELECT count(*) = 10000 AND sum(length(content)) = 10000 * $1 FROM f;
@@ -82,7 +82,7 @@ CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384);
 --! timed 7
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 1000)
-  SELECT bench_chars(i, 200), bench_demo(i, 384), 1000000, 'sess_' || i / 50, 'channel-of-agent' FROM s;
+  SELECT bench_chars(i, 200), bench_demo(i, 384), 1000000, 'sess_' || (i / 50), 'channel-of-agent' FROM s;
 --! check
 SELECT count(*) = 1000 FROM f;
 SELECT json_extract(h5mem_stats('f'), '$.log_rows') = 1000;

@@ -10,28 +10,75 @@ WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) I
 INSERT INTO two SELECT 'got it' FROM one;
 INSERT INTO ten SELECT 'I would like to keep the backups for at least thirty days' FROM one;
 INSERT INTO six SELECT 'yes yes definitely sure absolutely right' FROM one;
+--! answers what the scan alone costs: SQLite's own function in the gate's place
 --! timed 200
 SELECT sum(length(t)) FROM ten;
+--! check
+SELECT sum(length(t)) = 57000 FROM ten;
+
+--! row gate_trivial_c per 1 calls
+--! answers clawhdf5: Trivial skip, 61 ns
+--! times 1000
+--! core gate 100
+--! load
+SELECT 'ok';
+--! same 0
+--! truth 1 1
+SELECT 0, 0;
 
 --! row gate_trivial_1000 per 1000 calls
+--! answers clawhdf5: Trivial skip, 61 ns, times 1,000
 --! timed 200
 SELECT sum(h5mem_gate(t)) FROM one;
 --! check
 SELECT sum(h5mem_gate(t)) = 0 FROM one;
 
+--! row gate_short_phrase_c per 1 calls
+--! answers clawhdf5: Short phrase, 86 ns
+--! times 1000
+--! core gate 100
+--! load
+SELECT 'got it';
+--! same 0
+--! truth 1 1
+SELECT 0, 0;
+
 --! row gate_short_phrase_1000 per 1000 calls
+--! answers clawhdf5: Short phrase, 86 ns, times 1,000
 --! timed 200
 SELECT sum(h5mem_gate(t)) FROM two;
 --! check
 SELECT sum(h5mem_gate(t)) = 0 FROM two;
 
+--! row gate_ten_words_c per 1 calls
+--! answers clawhdf5: Non-trivial, 705 ns
+--! times 1000
+--! core gate 100
+--! load
+SELECT 'I would like to keep the backups for at least thirty days';
+--! same 0
+--! truth 1 1
+SELECT 1, 1;
+
 --! row gate_ten_words_1000 per 1000 calls
+--! answers clawhdf5: Non-trivial, 705 ns, times 1,000
 --! timed 200
 SELECT sum(h5mem_gate(t)) FROM ten;
 --! check
 SELECT sum(h5mem_gate(t)) = 1000 FROM ten;
 
+--! row gate_small_talk_c per 1 calls
+--! answers clawhdf5: Ratio check, 488 ns; there it is kept
+--! times 1000
+--! core gate 100
+--! load
+SELECT 'yes yes definitely sure absolutely right';
+--! same 0
+--! truth 1 1
+SELECT 0, 0;
+
 --! row gate_small_talk_1000 per 1000 calls
+--! answers clawhdf5: Ratio check, 488 ns; there it is kept, times 1,000
 --! timed 200
 SELECT sum(h5mem_gate(t)) FROM six;
 --! check

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""table.py PRINTED - puts what `make bench` has printed into bench/README.md, in place of the table there
+"""table.py PRINTED... - puts what `make bench` has printed into bench/README.md, in place of the table there
 
     make bench BENCH_OUT=.build/bench.json | tee .build/bench.txt && python3 bench/table.py .build/bench.txt
 
-Only a whole run is taken: every row of the list, in its order, all checks passed.
+Every row of the list must be there, with its check passed; of a row that several files have, the last one counts.
 
 SPDX-License-Identifier: MIT
 """
@@ -39,13 +39,15 @@ def listed(forms=("short", "normal")):
 
 
 def main():
-    lines = [line for line in pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if line.strip()]
-    table = [line for line in lines if line.startswith("|")]
-    if names_of("\n".join(table)) != listed():
-        sys.exit("not a whole run: its rows are not those of `make bench-list`")
-    if any("FAILED" in line for line in lines):
+    lines = [line for path in sys.argv[1:] for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+    head = [line for line in lines if line.startswith(("| row |", "|---"))][:2]
+    rows = {names_of(line)[0]: line for line in lines if names_of(line)}
+    if set(listed()) - set(rows):
+        sys.exit(f"rows are missing: {sorted(set(listed()) - set(rows))}")
+    table = head + [rows[name] for name in listed()]
+    if any("FAILED" in line for line in table):
         sys.exit("a row failed")
-    machine = next(line for line in lines if not line.startswith("|"))
+    machine = next(line for line in lines if line.strip() and not line.startswith("|"))
     text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

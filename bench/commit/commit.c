@@ -10,8 +10,9 @@
  * disk is waited for, the peer is the bare minimum instead: a write of the row's bytes at the end
  * of a file and fdatasync, once or twice.
  *
- * Printed: medians, the ratio of the peer's median to ours with the middle half of the ratios run
- * by run, and in how many of the runs the host had anything to commit (its state row moved).
+ * Printed: medians, the ratio of the peer's median to ours with its interval, in how
+ * many of the runs the host had anything to commit (its state row moved), and the ratio for the
+ * table that keeps nothing.
  *
  * ERRORS    a failed statement or a table that does not hold what was put into it: exit code 1.
  *
@@ -263,28 +264,35 @@ static int bare(int fd, const job *j, bench_samples *at)
 
 /* --------------------------------------------------------------------------------------- a row */
 
-static void print_job(const job *j, const side *ours, const bench_samples *peer, const side *floor,
-                      int moved)
+static void print_job(bench_out *out, const job *j, const side *ours, const bench_samples *peer,
+                      const side *floor, int moved)
 {
-    bench_samples ratio = {0};
+    char facts[160];
+    bench_pair p = {.name = j->name,
+                    .subsystem = "commit",
+                    .worst = -1,
+                    .common = -1,
+                    .good = 1,
+                    .peer = j->syncs ? "a bare write" : "a plain table",
+                    .target = j->target,
+                    .facts = facts,
+                    .apart = 1};
     for (int i = j->warm; i < ours->at.n; i++) {
-        bench_add(&ratio, peer->at[i] / ours->at.at[i]);
+        bench_add(&p.ours, ours->at.at[i]);
+        bench_add(&p.theirs, peer->at[i]);
     }
-    double mine = bench_quantile(&ours->at, 0.5), theirs = bench_quantile(peer, 0.5);
-    printf("%-26s", j->name);
-    bench_print_time(mine);
-    bench_print_time(theirs);
-    printf("  %6.2fx  [%.2f, %.2f]  host committed %d of %d", theirs / mine,
-           bench_quantile(&ratio, 0.25), bench_quantile(&ratio, 0.75), moved, ours->at.n);
+    int n = snprintf(facts, sizeof facts, "{\"host_commits\":%d,\"of\":%d", moved, ours->at.n);
     if (!j->syncs) {
-        printf("  nothing kept %.1fx", theirs / bench_quantile(&floor->at, 0.5));
+        n += snprintf(facts + n, sizeof facts - (size_t)n, ",\"nothing_kept\":%.1f",
+                      bench_quantile(peer, 0.5) / bench_quantile(&floor->at, 0.5));
     }
-    bench_print_target(theirs / mine, j->target, 1);
-    printf("\n");
-    bench_samples_free(&ratio);
+    snprintf(facts + n, sizeof facts - (size_t)n, "}");
+    bench_out_pair(out, &p);
+    bench_samples_free(&p.ours);
+    bench_samples_free(&p.theirs);
 }
 
-static int run_job(const job *j, const char *module)
+static int run_job(bench_out *out, const job *j, const char *module)
 {
     side ours, plain, none;
     bench_samples bare_at = {0};
@@ -320,7 +328,7 @@ static int run_job(const job *j, const char *module)
         rc = rc || j->syncs ? rc : transact(&none, j, first);
     }
     if (!rc) {
-        print_job(j, &ours, j->syncs ? &bare_at : &plain.at, &none, moved);
+        print_job(out, j, &ours, j->syncs ? &bare_at : &plain.at, &none, moved);
         int64_t bytes = number(ours.db, "SELECT sum(length(content) + length(embedding)) FROM m");
         if (number(ours.db, "SELECT count(*) FROM m") != want ||
             bytes != want * (int64_t)(TEXT + sizeof vector)) {
@@ -356,16 +364,21 @@ int main(int argc, char **argv)
             filter = argv[i + 1];
         }
     }
+    bench_out out;
+    if (bench_out_open(&out) != 0) { // its name may be relative
+        return 1;
+    }
     if (!module || !realpath(module, real) || !mkdtemp(folder) || chdir(folder) != 0) {
         fprintf(stderr, "usage: commit --module h5mem.so [--filter word]\n");
         return 2;
     }
-    printf("%-26s%9s%12s  peer over ours\n", "a row, through SQL", "ours", "peer");
+    printf("a row of a transaction, through SQL\n");
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
         if (strstr(jobs[i].name, filter)) {
-            rc |= run_job(&jobs[i], real);
+            rc |= run_job(&out, &jobs[i], real);
         }
     }
+    bench_out_close(&out);
     if (chdir("/") == 0) {
         nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }

@@ -90,6 +90,7 @@ typedef struct runner {
     float *a, *b;       /* H5BENCH_MANY or H5BENCH_SIDE squared numbers */
     h5bench_record *records;
     double ours, peer; /* results of the last run, where they are single numbers */
+    bench_out out;
 } runner;
 
 static size_t elements(const job *j)
@@ -178,29 +179,26 @@ static int run_pairs(runner *r, const job *j, bench_samples *ours, bench_samples
 
 static int run_job(runner *r, const job *j)
 {
-    bench_samples ours = {0}, peer = {0}, ratio = {0};
+    bench_pair p = {.name = j->name,
+                    .subsystem = "hdf5",
+                    .peer = "libhdf5",
+                    .worst = -1,
+                    .common = -1,
+                    .good = 1,
+                    .target = j->target};
     if (j->sql && sqlite3_prepare_v2(r->db, j->sql, -1, &r->stmt, NULL) != SQLITE_OK) {
         fprintf(stderr, "%s: %s\n", j->sql, sqlite3_errmsg(r->db));
         return -1;
     }
-    int rc = run_pairs(r, j, &ours, &peer, &ratio);
+    int rc = run_pairs(r, j, &p.ours, &p.theirs, &p.ratio);
     if (rc == 0) {
-        printf("%-28s hdf5   ours", j->name);
-        bench_print_time(bench_quantile(&ours, 0.5));
-        printf("  peer");
-        bench_print_time(bench_quantile(&peer, 0.5));
-        double median = bench_quantile(&ratio, 0.5);
-        printf("  %6.2fx (p10 %.2f, p90 %.2f of %d pairs)  check ok", median,
-               bench_quantile(&ratio, 0.1), bench_quantile(&ratio, 0.9), ratio.n);
-        bench_print_target(median, j->target, 1);
-        printf("\n");
-        fflush(stdout);
+        bench_out_pair(&r->out, &p);
     }
     sqlite3_finalize(r->stmt);
     r->stmt = NULL;
-    bench_samples_free(&ours);
-    bench_samples_free(&peer);
-    bench_samples_free(&ratio);
+    bench_samples_free(&p.ours);
+    bench_samples_free(&p.theirs);
+    bench_samples_free(&p.ratio);
     return rc;
 }
 
@@ -318,6 +316,9 @@ static int run_in(const char *folder, const char *module, const char *filter)
                 .b = calloc(most, sizeof *r.b),
                 .records = calloc(H5BENCH_RECORDS, sizeof *r.records)};
     int failures = 1;
+    if (bench_out_open(&r.out) != 0) { // before chdir: its name may be relative
+        return 1;
+    }
     if (!r.a || !r.b || !r.records) {
         fprintf(stderr, "out of memory\n");
     } else if (chdir(folder) != 0) {
@@ -326,6 +327,7 @@ static int run_in(const char *folder, const char *module, const char *filter)
         printf("libhdf5 %s, files made by it\n", h5bench_peer_version());
         failures = run_all(&r, filter);
     }
+    bench_out_close(&r.out);
     sqlite3_close(r.db);
     free(r.a);
     free(r.b);

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/peers")]
+import clawhdf5
 import compare
 import table
 
@@ -136,3 +137,13 @@ def test_compare_tells_change_from_noise(tmp_path):
                           capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "MISSING" in done.stdout and "1 slower" in done.stdout
     assert "1 differ by 10% or more and called themselves steady: r" in done.stdout
+
+
+def test_figures_of_criterion():
+    text = """vector_search_1k        time:   [54.1 µs 54.3 µs 54.6 µs]
+                        change: [-1% +0% +1%] (p = 0.5 > 0.05)
+ivf_search_100k_nprobe10
+                        time:   [1.30 ms 1.32 ms 1.40 ms]
+Found 3 outliers among 100 measurements (3.00%)
+"""
+    assert clawhdf5.parse(text) == {"vector_search_1k": pytest.approx(54300), "ivf_search_100k_nprobe10": 1320000}

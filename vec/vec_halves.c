@@ -37,6 +37,7 @@
 #include <math.h>
 
 #include "vec_base.h"
+#include "vec_kern.h"
 #include "vec_limits.h"
 
 #define BATCH_ROWS 64
@@ -55,32 +56,55 @@ size_t vec_halves_stride(size_t dim)
 /* -------------------------------------------------------------------------------------- records */
 
 /* Sums of row and coarse codes; lanes, since one running sum would be a long chain. */
-#define LANES 4
+#define LANES VEC_LANES
 
 static vec_plane_sums coarse_sums(const float *x, const uint8_t *code, size_t dim)
 {
-    double xx[LANES] = {0}, xc[LANES] = {0}, cc[LANES] = {0};
+    vec_d2 fours[3][2] = {{{0}}};
+    double xx[LANES], xc[LANES], cc[LANES];
     size_t i = 0;
 
-    for (; i < dim; i += LANES) {
-        size_t n = dim - i < LANES ? dim - i : LANES;
+    for (; dim - i >= LANES; i += LANES) {
+        for (size_t h = 0; h < 2; h++) {
+            const uint8_t *at = code + i + 2 * h;
+            vec_f2 f;
 
-        for (size_t j = 0; j < n; j++) {
-            double c = 2 * (code[i + j] >> 4) - 15, v = (double)x[i + j];
-
-            xx[j] += v * v;
-            xc[j] += v * c;
-            cc[j] += c * c;
+            memcpy(&f, x + i + 2 * h, sizeof f);
+            vec_d2 v = __builtin_convertvector(f, vec_d2);
+            vec_d2 c = {(double)(2 * (at[0] >> 4) - 15), (double)(2 * (at[1] >> 4) - 15)};
+            fours[0][h] += v * v;
+            fours[1][h] += v * c;
+            fours[2][h] += c * c;
         }
+    }
+    memcpy(xx, fours[0], sizeof xx);
+    memcpy(xc, fours[1], sizeof xc);
+    memcpy(cc, fours[2], sizeof cc);
+    for (size_t j = 0; i + j < dim; j++) {
+        double c = 2 * (code[i + j] >> 4) - 15, v = (double)x[i + j];
+
+        xx[j] += v * v;
+        xc[j] += v * c;
+        cc[j] += c * c;
     }
     return (vec_plane_sums){(xx[0] + xx[2]) + (xx[1] + xx[3]), (xc[0] + xc[2]) + (xc[1] + xc[3]),
                             (cc[0] + cc[2]) + (cc[1] + cc[3])};
 }
 
+/* Loops over whole registers' bytes. */
+VEC_INLINE void split_unit(const uint8_t unit[VEC_HALVES_PAD], uint8_t *restrict coarse,
+                           uint8_t *restrict fine)
+{
+    for (size_t j = 0; j < 16; j++)
+        coarse[j] = (uint8_t)(unit[j] >> 4 | (unit[16 + j] & 0xf0));
+    for (size_t j = 0; j < 16; j++)
+        fine[j] = (uint8_t)((unit[j] & 15) | (unit[16 + j] & 15) << 4);
+}
+
 void vec_halves_split(const float *x, size_t dim, const uint8_t *record, uint8_t *coarse,
                       uint8_t *fine)
 {
-    size_t bytes = vec_halves_stride(dim) - VEC_PLANE_CODES;
+    size_t bytes = vec_halves_stride(dim) - VEC_PLANE_CODES, last = round_up(dim, VEC_PLANE_PAD);
     const uint8_t *code = record + VEC_PLANE_CODES;
 
     memcpy(coarse, record, VEC_PLANE_CODES);
@@ -91,14 +115,12 @@ void vec_halves_split(const float *x, size_t dim, const uint8_t *record, uint8_t
         vec_plane_put_angle(&s, dim, coarse);
     }
     for (size_t i = 0; i < 2 * bytes; i += VEC_HALVES_PAD) {
-        size_t at = VEC_PLANE_CODES + i / 2, last = round_up(dim, VEC_PLANE_PAD);
+        size_t at = VEC_PLANE_CODES + i / 2;
+        uint8_t unit[VEC_HALVES_PAD];
 
-        for (size_t j = 0; j < 16; j++) {
-            unsigned a = code[i + j], b = i + 16 < last ? code[i + 16 + j] : 128;
-
-            coarse[at + j] = (uint8_t)(a >> 4 | (b & 0xf0));
-            fine[at + j] = (uint8_t)((a & 15) | (b & 15) << 4);
-        }
+        memset(unit, 128, sizeof unit);
+        memcpy(unit, code + i, last - i < sizeof unit ? last - i : sizeof unit);
+        split_unit(unit, coarse + at, fine + at);
     }
 }
 

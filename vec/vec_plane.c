@@ -79,11 +79,10 @@ size_t vec_plane_stride(size_t dim)
 
 typedef vec_plane_sums sums;
 
-#define LANES 4
+#define LANES VEC_LANES
 
 typedef struct lanes {
-    double xx[LANES], xc[LANES];
-    int64_t cc[LANES];
+    double xx[LANES], xc[LANES], cc[LANES]; /* cc: whole numbers, exactly */
 } lanes;
 
 typedef struct angle {
@@ -94,10 +93,22 @@ typedef struct angle {
  * bits are. */
 static float peak(const float *x, size_t dim)
 {
+    vec_i4 four = {0};
     uint32_t most = 0;
+    size_t i = 0;
     float f;
 
-    for (size_t i = 0; i < dim; i++) {
+    for (; dim - i >= 4; i += 4) {
+        vec_i4 bits, more;
+
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        more = bits > four;
+        four = (bits & more) | (four & ~more);
+    }
+    for (size_t j = 0; j < 4; j++)
+        most = most > (uint32_t)four[j] ? most : (uint32_t)four[j];
+    for (; i < dim; i++) {
         uint32_t bits;
 
         memcpy(&bits, x + i, sizeof bits);
@@ -149,21 +160,45 @@ VEC_INLINE void encode_lanes(const float *x, size_t n, double scale, uint8_t *co
         code[j] = (uint8_t)(c + 128);
         s->xx[j] += (double)x[j] * (double)x[j];
         s->xc[j] += (double)x[j] * (double)c;
-        s->cc[j] += c * c;
+        s->cc[j] += (double)c * (double)c;
     }
+}
+
+/* LANES components at a time, as encode_lanes does it; returns how many it has done. */
+VEC_INLINE size_t encode_fours(const float *x, size_t dim, double scale, uint8_t *code, lanes *s)
+{
+    vec_d2 xx[2] = {{0}}, xc[2] = {{0}}, cc[2] = {{0}};
+    size_t i = 0;
+
+    for (; dim - i >= LANES; i += LANES) {
+        for (size_t h = 0; h < 2; h++) {
+            vec_f2 f;
+
+            memcpy(&f, x + i + 2 * h, sizeof f);
+            vec_d2 v = __builtin_convertvector(f, vec_d2);
+            vec_d2 c = (v * scale + 0x1.8p52) - 0x1.8p52;
+            code[i + 2 * h] = (uint8_t)((int32_t)c[0] + 128);
+            code[i + 2 * h + 1] = (uint8_t)((int32_t)c[1] + 128);
+            xx[h] += v * v;
+            xc[h] += v * c;
+            cc[h] += c * c;
+        }
+    }
+    memcpy(s->xx, xx, sizeof xx);
+    memcpy(s->xc, xc, sizeof xc);
+    memcpy(s->cc, cc, sizeof cc);
+    return i;
 }
 
 static void encode(const float *x, size_t dim, double scale, uint8_t *code, sums *out)
 {
-    lanes s = {{0}, {0}, {0}};
-    size_t i = 0;
+    lanes s;
+    size_t i = encode_fours(x, dim, scale, code, &s);
 
-    for (; dim - i >= LANES; i += LANES)
-        encode_lanes(x + i, LANES, scale, code + i, &s);
     encode_lanes(x + i, dim - i, scale, code + i, &s);
     *out = (sums){(s.xx[0] + s.xx[2]) + (s.xx[1] + s.xx[3]),
                   (s.xc[0] + s.xc[2]) + (s.xc[1] + s.xc[3]),
-                  (double)((s.cc[0] + s.cc[1]) + (s.cc[2] + s.cc[3]))};
+                  (s.cc[0] + s.cc[1]) + (s.cc[2] + s.cc[3])};
 }
 
 void vec_plane_put_angle(const vec_plane_sums *s, size_t dim, uint8_t *record)

@@ -97,6 +97,13 @@ typedef struct vec_plane_sums {
     double xx, xc, cc;
 } vec_plane_sums;
 
+/* Four lanes of a sum as two of the compiler's vectors: what the same loop over lanes gives, to the
+ * bit, since each lane does the same additions in the same order. */
+typedef double vec_d2 __attribute__((vector_size(16)));
+typedef float vec_f2 __attribute__((vector_size(8)));
+typedef int32_t vec_i4 __attribute__((vector_size(16)));
+#define VEC_LANES 4
+
 /* What makes the largest component `most`; 0 when x is zero or not finite. */
 double vec_plane_scale(const float *x, size_t dim, int most);
 /* The nearest integer of a number below 2^31 in size, ties to even: added to 1.5 * 2^52, it is what

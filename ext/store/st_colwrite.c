@@ -26,21 +26,20 @@ typedef struct chunker {
 
 static void fill_chunk(chunker *k)
 {
-    size_t bytes = k->out->chunk_rows * k->p->elem;
-    for (size_t i = 0; i < bytes; i += k->p->type.size) {
-        memcpy(k->buf + i, k->p->fill, k->p->type.size);
+    size_t bytes = k->out->chunk_rows * k->p->elem, done = k->p->type.size;
+    memcpy(k->buf, k->p->fill, done);
+    for (size_t n; done < bytes; done += n) { // twice as much each time
+        n = ST_MIN(done, bytes - done);
+        memcpy(k->buf + done, k->buf, n);
     }
 }
 
 static int is_default(const chunker *k, uint64_t rows)
 {
-    size_t bytes = (size_t)rows * k->p->elem;
-    for (size_t i = 0; i < bytes; i += k->p->type.size) {
-        if (memcmp(k->buf + i, k->p->fill, k->p->type.size) != 0) {
-            return 0;
-        }
-    }
-    return 1;
+    size_t bytes = (size_t)rows * k->p->elem, size = k->p->type.size;
+    // The first is, and each is like the one before it.
+    return !bytes || (memcmp(k->buf, k->p->fill, size) == 0 &&
+                      memcmp(k->buf + size, k->buf, bytes - size) == 0);
 }
 
 static uint32_t raw_mask(const h5_pipeline *p)

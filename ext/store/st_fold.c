@@ -68,6 +68,7 @@ typedef struct piece_ctx {
     int storage;
     uint8_t *encoded; /* a vector as it is stored, where not as floats */
     uint8_t *scratch; /* one element, or what one is made of */
+    uint8_t *fine;    /* of all rows, made with their coarse halves */
 } piece_ctx;
 
 /* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which
@@ -132,29 +133,29 @@ static int piece_live(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_
     return ST_OK;
 }
 
-/* The scratch takes the whole record and, behind it, its two halves. */
-static int piece_half(piece_ctx *c, uint64_t i, int which, const uint8_t **p, uint64_t *n)
+/* The scratch takes the whole record and, behind it, its coarse half. The coarse column comes
+** before the fine one. */
+static int piece_coarse(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
 {
+    piece_ctx *c = ctx;
     const st_slot *t = c->f->row[i].slot;
     uint8_t *coarse = c->scratch + vec_plane_stride(c->dim);
-    uint8_t *fine = coarse + vec_halves_stride(c->dim);
+    (void)err;
     vec_plane_encode(t->embedding, t->norm, c->dim, c->scratch);
-    vec_halves_split(t->embedding, c->dim, c->scratch, coarse, fine);
-    *p = which == ST_PHYS_COARSE ? coarse : fine;
+    vec_halves_split(t->embedding, c->dim, c->scratch, coarse,
+                     c->fine + (size_t)i * vec_halves_stride(c->dim));
+    *p = coarse;
     *n = 1;
     return ST_OK;
 }
 
-static int piece_coarse(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    (void)err;
-    return piece_half(ctx, i, ST_PHYS_COARSE, p, n);
-}
-
 static int piece_fine(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
 {
+    piece_ctx *c = ctx;
     (void)err;
-    return piece_half(ctx, i, ST_PHYS_FINE, p, n);
+    *p = c->fine + (size_t)i * vec_halves_stride(c->dim);
+    *n = 1;
+    return ST_OK;
 }
 
 static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
@@ -306,15 +307,18 @@ static int small_columns(st_fold *f, piece_ctx *c, st_error *err)
 int st_fold_columns(st_fold *f, st_error *err)
 {
     const st_schema *s = f->gen->schema;
-    size_t planes = vec_plane_stride((size_t)s->dim) + 2 * vec_halves_stride((size_t)s->dim);
+    size_t half = vec_halves_stride((size_t)s->dim);
+    size_t planes = vec_plane_stride((size_t)s->dim) + half;
     size_t vector = s->phys[ST_PHYS_EMBEDDING].elem;
     size_t scratch = ST_MAX(ST_MAX(vector, planes), (size_t)16);
     piece_ctx c = {.f = f,
                    .dim = (size_t)s->dim,
                    .storage = s->storage,
-                   .scratch = h5_calloc(1, scratch + vector)};
+                   .scratch = h5_calloc(1, scratch + vector),
+                   .fine = h5_alloc_array(f->nrow + 1, half)};
     c.encoded = c.scratch ? c.scratch + scratch : NULL;
-    int rc = c.scratch ? fixed_columns(f, &c, err) : st_nomem(err);
+    int rc = c.scratch && c.fine ? fixed_columns(f, &c, err) : st_nomem(err);
+    h5_free(c.fine);
     rc = rc ? rc : text_columns(f, &c, err);
     rc = rc ? rc : small_columns(f, &c, err);
     h5_free(c.scratch);

@@ -243,12 +243,14 @@ int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st
 /* With the writer lock held: the last transaction in doubt counts, or none does, by decree. */
 int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
 
+/* st_writer.c: both are for one connection; ST_BUSY after timeout_ms */
+int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
+void st_writer_unlock(st_store *s, st_conn *c);
+
 /* st_txn.c */
 int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
 /* 1: op number i evicts the version that is still the newest of its id. */
 int st_txn_evicts(const st_txn *t, size_t i);
-int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
-void st_writer_unlock(st_store *s, st_conn *c);
 void st_txn_free(st_conn *c);        /* what a connection keeps for its next transaction */
 void st_conn_sweep(st_conn *c);      /* frees garbage no view shows */
 int st_conn_synchronous(st_conn *c); /* ST_SYNC_ */

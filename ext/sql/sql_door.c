@@ -284,15 +284,14 @@ int sql_door_scan(sql_door *d, sql_door_each *each, void *ctx)
 /* ------------------------------------------------------------------------------------- together */
 
 typedef struct format {
-    const char *name;
+    const char *name;      /* with a colon at its end: a table follows, and there is no path */
     sql_door_fn *out, *in; /* NULL: not that way */
 } format;
 
 static const format formats[] = {
-    {"h5mem", sql_export_store, sql_import_store},
-    {"markdown", sql_md_export, sql_md_import},
-    {"clawhdf5", sql_claw_export, sql_claw_import},
-    {"jsonl", sql_jsonl_export, sql_jsonl_import},
+    {"h5mem", sql_export_store, sql_import_store},  {"markdown", sql_md_export, sql_md_import},
+    {"clawhdf5", sql_claw_export, sql_claw_import}, {"jsonl", sql_jsonl_export, sql_jsonl_import},
+    {"sqlite-vec:", NULL, sql_vec0_import},         {"fts5:", NULL, sql_fts5_import},
 };
 enum { NFORMAT = sizeof formats / sizeof *formats };
 
@@ -303,16 +302,39 @@ static sql_door_fn *find_format(sql_door *d, sqlite3_value *v, int out)
                                                             : "";
     for (int i = 0; i < NFORMAT; i++) {
         sql_door_fn *fn = out ? formats[i].out : formats[i].in;
-        if (fn && name && strcmp(name, formats[i].name) == 0) {
+        size_t n = strlen(formats[i].name), k = strlen(known);
+        int table = formats[i].name[n - 1] == ':';
+        if (fn && name && strncmp(name, formats[i].name, n) == 0 && (table ? name[n] : !name[n])) {
+            d->source = table ? name + n : NULL;
             return fn;
         }
-        size_t n = strlen(known);
         if (fn) {
-            sqlite3_snprintf((int)(sizeof known - n), known + n, "%s'%s'", n ? ", " : "",
-                             formats[i].name);
+            sqlite3_snprintf((int)(sizeof known - k), known + k, "%s'%s%s'", k ? ", " : "",
+                             formats[i].name, table ? "TABLE" : "");
         }
     }
     sql_door_fail(d, SQLITE_ERROR, "the format is %s; known are %s", sql_show(v, show), known);
+    return NULL;
+}
+
+// NULL after a failure; where a table is named, there is none.
+static const char *find_path(sql_door *d, sqlite3_value *v)
+{
+    char show[SQL_SHOW];
+    if (d->source) {
+        if (sqlite3_value_type(v) == SQLITE_NULL) {
+            return "";
+        }
+        sql_door_fail(d, SQLITE_ERROR, "the path is %s; a table of this connection has none, NULL",
+                      sql_show(v, show));
+        return NULL;
+    }
+    const char *path = sqlite3_value_type(v) == SQLITE_TEXT ? (const char *)sqlite3_value_text(v)
+                                                            : NULL;
+    if (path && *path && strlen(path) == (size_t)sqlite3_value_bytes(v)) {
+        return path;
+    }
+    sql_door_fail(d, SQLITE_ERROR, "the path is %s", sql_show(v, show));
     return NULL;
 }
 
@@ -364,19 +386,12 @@ static int end(sql_door *d, int out, int rc)
 static void pass(sqlite3_context *ctx, sqlite3_value **argv, int out)
 {
     sql_door d;
-    char show[SQL_SHOW];
     memset(&d, 0, sizeof d);
     d.ctx = ctx;
     d.t = sql_fn_table(ctx, argv[0]);
     sql_door_fn *fn = d.t ? find_format(&d, argv[2], out) : NULL;
-    if (!fn) {
-        return;
-    }
-    const char *path = sqlite3_value_type(argv[1]) == SQLITE_TEXT
-                           ? (const char *)sqlite3_value_text(argv[1])
-                           : NULL;
-    if (!path || !*path || strlen(path) != (size_t)sqlite3_value_bytes(argv[1])) {
-        sql_door_fail(&d, SQLITE_ERROR, "the path is %s", sql_show(argv[1], show));
+    const char *path = fn ? find_path(&d, argv[1]) : NULL;
+    if (!path) {
         return;
     }
     int rc = begin(&d, out);
@@ -391,6 +406,8 @@ static void pass(sqlite3_context *ctx, sqlite3_value **argv, int out)
         sqlite3_result_int64(ctx, d.rows);
     } else if (rc == SQLITE_NOMEM) {
         sqlite3_result_error_nomem(ctx);
+    } else {
+        sqlite3_result_error_code(ctx, rc); // keeps the message
     }
 }
 

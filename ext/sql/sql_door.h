@@ -31,10 +31,11 @@ typedef struct sql_door_stmt {
 typedef struct sql_door {
     sql_table *t;
     sqlite3_context *ctx;
-    const char *file; /* in messages: the file that is read or written; NULL: the store */
-    int64_t line;     /* in messages, 0: none */
-    const char *unit; /* of line: NULL is "line" */
-    int ncolumn;      /* of the table, without hidden ones */
+    const char *source; /* behind the colon of a format: a table of this connection */
+    const char *file;   /* in messages: the file that is read or written; NULL: the store */
+    int64_t line;       /* in messages, where it is above 0 */
+    const char *unit;   /* of line: NULL is "line" */
+    int ncolumn;        /* of the table, without hidden ones */
     sqlite3_int64 rows;
     /* the row that sql_door_put writes */
     st_value *value;
@@ -118,6 +119,7 @@ typedef int sql_door_fn(sql_door *d, const char *path);
 sql_door_fn sql_export_store, sql_import_store; /* sql_import.c: 'h5mem' */
 sql_door_fn sql_md_export, sql_md_import;       /* sql_door_md_out.c, sql_door_md.c: 'markdown' */
 sql_door_fn sql_claw_export, sql_claw_import; /* sql_door_claw_out.c, sql_door_claw.c: 'clawhdf5' */
+sql_door_fn sql_vec0_import, sql_fts5_import; /* sql_door_peers.c: of the table d->source */
 sql_door_fn sql_jsonl_export, sql_jsonl_import; /* sql_door_jsonl.c */
 
 #endif

@@ -106,4 +106,37 @@ size_t mind_room(size_t n);
 void mind_consolidate(const mind_rows *rows, const mind_rules *rules, double now, void *room,
                       mind_moves *out);
 
+/* ---------------------------------------------------------------- importance: mind_importance.c
+ */
+
+#define MIND_SURPRISE_UNKNOWN 0.35 /* as the turns of a conversation have it in the mean */
+
+/* What speaks for keeping a text, each 0 to 1. */
+typedef struct mind_signals {
+    double surprise;   /* 1 less the cosine of its vector with the nearest known; NaN: no vector */
+    double facts;      /* names, numbers and words of time; three are enough for 1 */
+    double length;     /* words; forty are enough */
+    double words;      /* of seven letters and more; eight are enough */
+    double question;   /* 1: it asks */
+    double correction; /* 1: it corrects what was said */
+    double source;     /* 1 the user's own, 0 anybody's, -1 retrieved, which is still elsewhere */
+} mind_signals;
+typedef struct mind_weights {
+    double base, surprise, facts, length, words, question, correction, source;
+} mind_weights;
+
+/* Reads facts, length, words and question off a text (UTF-8; anything else is read as it is); the
+ * others are 0. */
+void mind_read(const char *text, size_t n, mind_signals *out);
+/* The weighted sum on the scale of log odds: 0 to 1. */
+double mind_importance(const mind_signals *s, const mind_weights *w);
+
+/* ------------------------------------------------------------------------ merging: mind_merge.c */
+
+/* May the newer of two texts whose vectors are near duplicates take the older one's place? It may
+ * where both have the same numbers and names (capitals within a sentence), in any order; a
+ * correction may where it has others. A word like "not" more or less does not keep them apart: then
+ * the newer is what holds now. */
+int mind_replaces(const char *older, size_t n, const char *newer, size_t m, int correction);
+
 #endif

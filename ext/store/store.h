@@ -305,7 +305,8 @@ typedef struct st_life {
     int64_t promote_access, semantic_access;
     double access_weight; /* of an access in what a row is worth; its importance is worth 1 */
     double importance_base, importance_surprise, importance_facts, importance_length,
-        importance_words, importance_question, importance_correction; /* mind.h */
+        importance_words, importance_question, importance_correction,
+        importance_source;    /* mind.h */
     double importance_access; /* share of what is missing to 1 that an access adds */
     double merge_distance;
     int64_t consolidate_every; /* rows written after which a pass follows; 0: none does */

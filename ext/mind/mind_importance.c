@@ -21,6 +21,7 @@ enum { LONG_WORD = 7, SHORT_NOTE = 8, TIME_WORD_MAX = 9 };
 #define LENGTH_ENOUGH 40.0
 #define WORDS_ENOUGH  8.0
 #define LABEL_FACTS   2.0
+#define NOTE_WEIGHT   0.6 /* length and words that a note counts for, as a turn does in the mean */
 
 /* -------------------------------------------------------------------------------------- letters */
 
@@ -105,7 +106,7 @@ typedef struct word {
 } word;
 
 typedef struct scan {
-    double words, longs, facts, labels;
+    double words, longs, facts, labels, numbers;
     int start; /* of a sentence */
 } scan;
 
@@ -119,6 +120,7 @@ static void end_word(scan *s, const word *w, uint32_t next)
     s->longs += w->chars >= LONG_WORD;
     s->labels += next == ':' || next == 0xff1a;
     // A weekday is a name and a time, as is a year of a date and a number: each counts once more.
+    s->numbers += w->digits > 0;
     s->facts += w->digits > 0;
     s->facts += is_upper(w->first) && !s->start && !i;
     s->facts += w->nlower == w->chars && is_time_word(w->lower, w->nlower);
@@ -160,12 +162,13 @@ void mind_read(const char *text, size_t n, mind_signals *out)
         }
     }
     end_word(&s, &w, ' ');
-    if (s.labels > 0 && s.words <= SHORT_NOTE) {
-        s.facts += LABEL_FACTS;
-    }
+    int brief = s.words <= SHORT_NOTE, labelled = brief && s.labels > 0;
+    s.facts += labelled ? LABEL_FACTS : 0;
+    // A note is short because it says nothing but the fact.
+    double least = brief && s.facts >= LABEL_FACTS && (labelled || s.numbers > 0) ? NOTE_WEIGHT : 0;
     out->facts = fmin(s.facts / FACTS_ENOUGH, 1);
-    out->length = fmin(s.words / LENGTH_ENOUGH, 1);
-    out->words = fmin(s.longs / WORDS_ENOUGH, 1);
+    out->length = fmax(least, fmin(s.words / LENGTH_ENOUGH, 1));
+    out->words = fmax(least, fmin(s.longs / WORDS_ENOUGH, 1));
     out->question = st_text_asks(text, n);
 }
 

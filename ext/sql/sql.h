@@ -525,6 +525,21 @@ void sql_forget_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql
 void sql_destroy_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
 int sql_rows_register(sqlite3 *db); /* sql_rows.c: h5mem_time, h5mem_expand */
+/* sql_life.c, sql_rate.c */
+void sql_consolidate_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+void sql_tick_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+void sql_touch_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+void sql_importance_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
+int sql_consolidate_command(sql_table *t);
+int sql_tick_command(sql_table *t);
+/* Around an INSERT: consolidates when consolidate_every rows have come since the last pass, as
+ * their ids tell. */
+typedef struct sql_watch {
+    int64_t every; /* 0: never */
+    int64_t seen;  /* the greatest id that the last pass saw */
+} sql_watch;
+int sql_life_watch(sql_table *t, sql_watch *out);
+int sql_life_inserted(sql_table *t, const sql_watch *w, int64_t id);
 void sql_has_tag_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 /* sql_vector.c */
 void sql_vector_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);

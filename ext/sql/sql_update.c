@@ -153,6 +153,28 @@ static int insert(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
     return st == ST_OK ? SQLITE_OK : fail_store(w, &err);
 }
 
+// The row and the pass of consolidation that it may bring, both or none.
+static int insert_and_age(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
+{
+    st_conn *conn = w->t->store->conn;
+    st_error err = {0};
+    sql_watch watch;
+    int rc = sql_life_watch(w->t, &watch);
+    if (rc != SQLITE_OK || !watch.every) {
+        return rc == SQLITE_OK ? insert(w, rowid, out) : rc;
+    }
+    if (st_savepoint(conn, ROW_MARK, &err) != ST_OK) {
+        return sql_fail_st(w->t, &err);
+    }
+    rc = insert(w, rowid, out);
+    rc = rc == SQLITE_OK ? sql_life_inserted(w->t, &watch, *out) : rc;
+    if (rc != SQLITE_OK) {
+        st_rollback_to(conn, ROW_MARK);
+    }
+    st_release(conn, ROW_MARK);
+    return rc;
+}
+
 /* --------------------------------------------------------------------------------------- UPDATE */
 
 static int old_row(work *w, int64_t id)
@@ -346,8 +368,15 @@ static int command(work *w)
     if (sqlite3_stricmp(verb, "verify") == 0) {
         return sql_verify_command(t);
     }
+    if (sqlite3_stricmp(verb, "consolidate") == 0) {
+        return sql_consolidate_command(t);
+    }
+    if (sqlite3_stricmp(verb, "tick") == 0) {
+        return sql_tick_command(t);
+    }
     return sql_fail(t, SQLITE_ERROR,
-                    "unknown command %s; known are 'flush', 'optimize', 'compact', 'verify'",
+                    "unknown command %s; known are 'flush', 'optimize', 'compact', 'verify', "
+                    "'consolidate', 'tick'",
                     sql_show(v, show));
 }
 
@@ -400,7 +429,7 @@ int sql_update(sqlite3_vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *r
     }
     if (rc == SQLITE_OK) {
         rc = argc == 1   ? remove_row(&w, argv[0])
-             : is_insert ? insert(&w, argv[1], rowid)
+             : is_insert ? insert_and_age(&w, argv[1], rowid)
                          : update(&w, argv[0], argv[1]);
     }
     if (w.view) {

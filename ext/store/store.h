@@ -246,8 +246,8 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err);
 ** new id is taken. */
 int st_update(st_conn *c, int64_t id, const st_row *row, const uint8_t *changed, st_error *err);
 /* The same for n columns that are not heavy, of the row that v, a view opened in this transaction,
-** shows at row: many rows at a time. A row that was changed or deleted since v was opened is not
-** allowed. */
+** shows at row: many rows at a time. Not for a row that has been deleted, evicted or written anew
+** since v was opened. */
 int st_set(st_conn *c, st_view *v, uint64_t row, const int *col, const st_value *value, size_t n,
            st_error *err);
 int st_column_heavy(const st_conn *c,

@@ -1,0 +1,487 @@
+/*
+ * sql_pass.c - one pass of consolidation over a table: h5mem_consolidate's work.
+ *
+ * IN ORDER  1. Rows new since the last pass (option consolidated_id), the nearest older row of each
+ *              found exactly, once: what nobody has rated (importance 0.5, the column's default)
+ *              gets an importance, with that distance as its surprise (auto_importance).
+ *           2. Promotion, then eviction: mind_consolidate.
+ *           3. Of the new rows that stay, near duplicates of an older one (merge_distance) take its
+ *              place: the older gets valid_to and superseded_by, so that searches pass it by and
+ *              as_of still finds it; the newer one gets valid_from, and keeps the better tier, the
+ *              greater importance and the accesses of both. What is pinned is not superseded.
+ *           4. The marks: last_consolidation and consolidated_id.
+ * All of it is part of the caller's transaction. The columns are read once, as arrays; what is
+ * written are small columns of the rows that change, and nothing of the others.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sql_life.h"
+
+#define UNRATED 0.5 /* the column's default */
+
+enum { FOLLOW_MOST = 1000 };
+
+typedef struct pair {
+    size_t newer, older; /* in ages */
+    double distance;
+} pair;
+
+typedef struct work {
+    sql_pass *pass;
+    sql_table *t;
+    st_view *view;
+    st_life life;
+    st_ages a;
+    mind_moves moves;
+    void *room;
+    uint8_t *rated, *gone;
+    int64_t *by; /* 1 + the row that has superseded it in this pass, or 0 */
+    pair *pairs;
+    size_t npair, cap_pair;
+} work;
+
+static int fail(work *w, const st_error *err)
+{
+    return sql_fail_st(w->t, err);
+}
+
+/* ----------------------------------------------------------------------------------------- list */
+
+static void begin_item(work *w, size_t i, const char *what)
+{
+    sqlite3_str *s = w->pass->list;
+    sqlite3_str_appendf(s, "%s{\"id\":%lld,\"do\":\"%s\"", sqlite3_str_length(s) ? "," : "",
+                        (long long)w->a.id[i], what);
+}
+
+static void list_move(work *w, const mind_move *m)
+{
+    static const char *const tiers[] = {"working", "episodic", "semantic"};
+    sqlite3_str *s = w->pass->list;
+    if (!s) {
+        return;
+    }
+    begin_item(w, m->row, m->to == MIND_EVICTED ? "evict" : "promote");
+    sqlite3_str_appendf(s, ",\"from\":\"%s\"", tiers[m->from]);
+    if (m->to != MIND_EVICTED) {
+        sqlite3_str_appendf(s, ",\"to\":\"%s\"", tiers[m->to]);
+    }
+    sqlite3_str_appendf(s, ",\"why\":\"%s\",\"importance\":%.3f,\"access_count\":%lld",
+                        mind_why_name(m->why), w->a.importance[m->row],
+                        (long long)w->a.access_count[m->row]);
+    if (m->to == MIND_EVICTED) {
+        sqlite3_str_appendf(s, ",\"strength\":%.3f", m->strength);
+    }
+    sqlite3_str_appendchar(s, 1, '}');
+}
+
+/* ------------------------------------------------------------------------------------- new rows */
+
+/* Where a view's row is among the columns: they lie in its order. */
+static size_t index_of(const st_ages *a, uint64_t row)
+{
+    size_t lo = 0, hi = a->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (a->row[mid] < row) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+static int keep_pair(work *w, size_t newer, size_t older, double distance)
+{
+    if (w->npair == w->cap_pair) {
+        size_t cap = w->cap_pair * 2 + 32;
+        pair *more = sqlite3_realloc64(w->pairs, cap * sizeof *more);
+        if (!more) {
+            return SQLITE_NOMEM;
+        }
+        w->pairs = more;
+        w->cap_pair = cap;
+    }
+    w->pairs[w->npair++] = (pair){newer, older, distance};
+    return SQLITE_OK;
+}
+
+/* The distance to the nearest row before this one: 1 when it is the first, NaN without a vector. */
+static int look_around(work *w, size_t i, double *surprise)
+{
+    st_error err = {0};
+    st_value v;
+    sql_nearest near;
+    int rc;
+    *surprise = NAN;
+    if (st_view_value(w->view, w->a.row[i], ST_COL_EMBEDDING, &v, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    if (!v.p) {
+        return SQLITE_OK;
+    }
+    float *vector = sqlite3_malloc64(v.n + 1);
+    if (!vector) {
+        return SQLITE_NOMEM;
+    }
+    memcpy(vector, v.p, v.n); // the search looks at other rows' vectors
+    rc = sql_nearest_row(w->t, w->view, vector, &w->a.id[i], &near);
+    sqlite3_free(vector);
+    *surprise = rc == SQLITE_OK && near.found ? near.distance : 1;
+    if (rc == SQLITE_OK && near.found && w->life.merge_distance > 0 &&
+        near.distance <= w->life.merge_distance) {
+        rc = keep_pair(w, i, index_of(&w->a, near.row), near.distance);
+    }
+    return rc;
+}
+
+static int rate_one(work *w, size_t i, double surprise)
+{
+    st_error err = {0};
+    st_value text;
+    if (st_view_value(w->view, w->a.row[i], ST_COL_CONTENT, &text, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    w->a.importance[i] = sql_rate(&w->life, text.p, text.n, w->a.source[i], surprise);
+    w->rated[i] = 1;
+    return SQLITE_OK;
+}
+
+static int look_at_new(work *w)
+{
+    const st_ages *a = &w->a;
+    for (size_t i = 0; i < a->n; i++) {
+        int rate = w->life.auto_importance && a->importance[i] == UNRATED;
+        double surprise;
+        if (a->id[i] <= w->life.consolidated_id || a->superseded[i] ||
+            !(rate || w->life.merge_distance > 0)) {
+            continue;
+        }
+        int rc = look_around(w, i, &surprise);
+        rc = rc == SQLITE_OK && rate ? rate_one(w, i, surprise) : rc;
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+    }
+    return SQLITE_OK;
+}
+
+/* ---------------------------------------------------------------------------------------- moves */
+
+static int set(work *w, size_t i, const int *col, const st_value *value, size_t n)
+{
+    st_error err = {0};
+    return w->pass->dry ||
+                   st_set(w->t->store->conn, w->view, w->a.row[i], col, value, n, &err) == ST_OK
+               ? SQLITE_OK
+               : fail(w, &err);
+}
+
+static st_value real(double r)
+{
+    return (st_value){.type = ST_REAL, .r = r};
+}
+
+static st_value integer(int64_t i)
+{
+    return (st_value){.type = ST_INT, .i = i};
+}
+
+static st_value tier(int which)
+{
+    static const char *const names[] = {"working", "episodic", "semantic"};
+    return (st_value){.type = ST_TEXT, .p = names[which], .n = strlen(names[which])};
+}
+
+static int write_importance(work *w)
+{
+    static const int col[] = {ST_COL_IMPORTANCE};
+    for (size_t i = 0; i < w->a.n; i++) {
+        // A row that is promoted gets both at once.
+        if (w->rated[i] == 1 && !w->gone[i]) {
+            st_value v = real(w->a.importance[i]);
+            int rc = set(w, i, col, &v, 1);
+            if (rc != SQLITE_OK) {
+                return rc;
+            }
+        }
+    }
+    return SQLITE_OK;
+}
+
+static int evict(work *w, const mind_move *m)
+{
+    st_error err = {0};
+    char reason[96];
+    sqlite3_snprintf(sizeof reason, reason, "%s of %s, importance %.3f, strength %.3f",
+                     mind_why_name(m->why), (const char *)tier(m->from).p, w->a.importance[m->row],
+                     m->strength);
+    w->gone[m->row] = 1;
+    return w->pass->dry ||
+                   st_evict(w->t->store->conn, w->a.id[m->row], reason, w->pass->now, &err) == ST_OK
+               ? SQLITE_OK
+               : fail(w, &err);
+}
+
+static int write_moves(work *w)
+{
+    static const int col[] = {ST_COL_TIER, ST_COL_IMPORTANCE};
+    for (size_t i = 0; i < w->moves.n; i++) {
+        const mind_move *m = &w->moves.move[i];
+        st_value v[2];
+        int rc;
+        list_move(w, m);
+        if (m->to == MIND_EVICTED) {
+            rc = evict(w, m);
+        } else {
+            v[0] = tier(m->to);
+            v[1] = real(w->a.importance[m->row]);
+            rc = set(w, m->row, col, v, w->rated[m->row] ? 2 : 1);
+            w->rated[m->row] *= 2;
+            w->a.tier[m->row] = m->to;
+        }
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+    }
+    return SQLITE_OK;
+}
+
+static int move(work *w)
+{
+    const st_ages *a = &w->a;
+    const st_life *l = &w->life;
+    mind_rules rules = {
+        .capacity = {l->working_capacity, l->episodic_capacity, l->semantic_capacity},
+        .half_life = {l->half_life_working, l->half_life_episodic, l->half_life_semantic},
+        .promote_importance = l->promote_importance,
+        .promote_access = l->promote_access,
+        .semantic_access = l->semantic_access,
+        .access_weight = l->access_weight};
+    mind_rows rows = {.n = a->n,
+                      .tier = a->tier,
+                      .pinned = a->pinned,
+                      .superseded = a->superseded,
+                      .importance = a->importance,
+                      .access_count = a->access_count,
+                      .last_access = a->last_access,
+                      .timestamp = a->timestamp};
+    mind_consolidate(&rows, &rules, w->pass->now, w->room, &w->moves);
+    w->pass->promoted = w->moves.promoted;
+    w->pass->evicted = w->moves.evicted;
+    memcpy(w->pass->held, w->moves.held, sizeof w->pass->held);
+    return write_moves(w);
+}
+
+/* -------------------------------------------------------------------------------------- merging */
+
+/* The row that stands for this one now: it follows superseded_by. a->n when none does. */
+static int follow(work *w, size_t *i)
+{
+    st_error err = {0};
+    for (int step = 0; step < FOLLOW_MOST; step++) {
+        st_value id;
+        uint64_t row;
+        if (w->by[*i]) {
+            *i = (size_t)w->by[*i] - 1;
+            continue;
+        }
+        if (!w->a.superseded[*i]) {
+            return SQLITE_OK;
+        }
+        int st = st_view_value(w->view, w->a.row[*i], ST_COL_SUPERSEDED_BY, &id, &err);
+        st = st == ST_OK && id.type == ST_INT ? st_view_find(w->view, id.i, &row, &err) : st;
+        if (st != ST_OK && st != ST_NOTFOUND) {
+            return fail(w, &err);
+        }
+        if (st == ST_NOTFOUND || id.type != ST_INT) {
+            break;
+        }
+        *i = index_of(&w->a, row);
+    }
+    *i = w->a.n;
+    return SQLITE_OK;
+}
+
+/* 1 in *yes when the newer says what the older said. */
+static int replaces(work *w, size_t older, size_t newer, int *yes)
+{
+    st_error err = {0};
+    st_value a, b;
+    double distance;
+    *yes = 0;
+    int rc = sql_rows_distance(w->t, w->view, w->a.row[older], w->a.row[newer], &distance);
+    if (rc != SQLITE_OK || distance > w->life.merge_distance) {
+        return rc;
+    }
+    if (st_view_value(w->view, w->a.row[older], ST_COL_CONTENT, &a, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    char *copy = sqlite3_malloc64(a.n + 1);
+    if (!copy) {
+        return SQLITE_NOMEM;
+    }
+    if (a.n) {
+        memcpy(copy, a.p, a.n);
+    }
+    if (st_view_value(w->view, w->a.row[newer], ST_COL_CONTENT, &b, &err) != ST_OK) {
+        rc = fail(w, &err);
+    } else if (a.p && b.p) {
+        *yes = mind_replaces(copy, a.n, b.p, b.n, w->a.source[newer] == ST_SOURCE_CORRECTION);
+    }
+    sqlite3_free(copy);
+    return rc;
+}
+
+static int supersede(work *w, size_t older, size_t newer, double distance)
+{
+    static const int old_col[] = {ST_COL_VALID_TO, ST_COL_SUPERSEDED_BY};
+    static const int new_col[] = {ST_COL_TIER, ST_COL_IMPORTANCE, ST_COL_ACCESS_COUNT,
+                                  ST_COL_VALID_FROM};
+    st_ages *a = &w->a;
+    st_error err = {0};
+    st_value from, old_v[] = {real(a->timestamp[newer]), integer(a->id[newer])};
+    if (st_view_value(w->view, a->row[newer], ST_COL_VALID_FROM, &from, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    if (w->pass->list) {
+        begin_item(w, older, "supersede");
+        sqlite3_str_appendf(w->pass->list, ",\"by\":%lld,\"distance\":%.4f}",
+                            (long long)a->id[newer], distance);
+    }
+    w->pass->held[a->tier[newer]]--;
+    a->tier[newer] = a->tier[older] > a->tier[newer] ? a->tier[older] : a->tier[newer];
+    w->pass->held[a->tier[newer]]++;
+    a->importance[newer] = fmax(a->importance[older], a->importance[newer]);
+    if (a->access_count[older] <= INT64_MAX - a->access_count[newer]) {
+        a->access_count[newer] += a->access_count[older];
+    }
+    st_value new_v[] = {tier(a->tier[newer]), real(a->importance[newer]),
+                        integer(a->access_count[newer]),
+                        from.type == ST_REAL ? from : real(a->timestamp[newer])};
+    w->by[older] = (int64_t)newer + 1;
+    w->pass->merged++;
+    int rc = set(w, older, old_col, old_v, 2);
+    return rc == SQLITE_OK ? set(w, newer, new_col, new_v, 4) : rc;
+}
+
+static int merge(work *w)
+{
+    for (size_t i = 0; i < w->npair; i++) {
+        size_t newer = w->pairs[i].newer, older = w->pairs[i].older;
+        int yes = 0, rc = follow(w, &older);
+        rc = rc == SQLITE_OK ? follow(w, &newer) : rc;
+        if (rc == SQLITE_OK && older < w->a.n && newer < w->a.n &&
+            w->a.timestamp[older] > w->a.timestamp[newer]) {
+            size_t swap = older;
+            older = newer;
+            newer = swap;
+        }
+        if (rc == SQLITE_OK && older < w->a.n && newer < w->a.n && older != newer &&
+            !w->gone[older] && !w->gone[newer] && !w->a.pinned[older]) {
+            rc = replaces(w, older, newer, &yes);
+            rc = rc == SQLITE_OK && yes ? supersede(w, older, newer, w->pairs[i].distance) : rc;
+        }
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+    }
+    return SQLITE_OK;
+}
+
+/* ----------------------------------------------------------------------------------------- pass */
+
+int sql_set_real(sql_table *t, const char *name, double value)
+{
+    char text[64];
+    st_error err = {0};
+    sqlite3_snprintf(sizeof text, text, "%.6f", value);
+    return st_set_option(t->store->conn, name, text, &err) == ST_OK ? SQLITE_OK
+                                                                    : sql_fail_st(t, &err);
+}
+
+static int leave_marks(work *w)
+{
+    int64_t most = w->life.consolidated_id;
+    char text[32];
+    st_error err = {0};
+    for (size_t i = 0; i < w->a.n; i++) {
+        most = w->a.id[i] > most ? w->a.id[i] : most;
+    }
+    if (w->pass->dry) {
+        return SQLITE_OK;
+    }
+    if (most != w->life.consolidated_id) {
+        sqlite3_snprintf(sizeof text, text, "%lld", (long long)most);
+        if (st_set_option(w->t->store->conn, "consolidated_id", text, &err) != ST_OK) {
+            return fail(w, &err);
+        }
+    }
+    return w->pass->now > w->life.last_consolidation
+               ? sql_set_real(w->t, "last_consolidation", w->pass->now)
+               : SQLITE_OK;
+}
+
+static int run(work *w)
+{
+    st_error err = {0};
+    if (st_get_life(w->t->store->conn, &w->life, &err) != ST_OK ||
+        st_ages_read(w->view, &w->a, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    size_t n = w->a.n, bytes = mind_room(n);
+    if (!bytes) {
+        return sql_fail(w->t, SQLITE_TOOBIG, "%lld rows are too many for one pass", (long long)n);
+    }
+    w->room = sqlite3_malloc64(bytes);
+    w->by = sqlite3_malloc64(n * (sizeof *w->by + 2) + 1);
+    if (!w->room || !w->by) {
+        return SQLITE_NOMEM;
+    }
+    memset(w->by, 0, n * (sizeof *w->by + 2));
+    w->rated = (uint8_t *)(w->by + n);
+    w->gone = w->rated + n;
+    int rc = look_at_new(w);
+    rc = rc == SQLITE_OK ? move(w) : rc;
+    rc = rc == SQLITE_OK ? write_importance(w) : rc;
+    rc = rc == SQLITE_OK ? merge(w) : rc;
+    return rc == SQLITE_OK ? leave_marks(w) : rc;
+}
+
+int sql_pass_run(void *ctx, sql_table *t)
+{
+    work w = {.pass = ctx, .t = t};
+    st_error err = {0};
+    int rc = w.pass->dry ? SQLITE_OK : sql_txn_write(t);
+    if (rc == SQLITE_OK && st_view_open(t->store->conn, &w.view, &err) != ST_OK) {
+        rc = fail(&w, &err);
+    }
+    if (rc == SQLITE_OK) {
+        rc = run(&w);
+        st_ages_free(&w.a);
+        sqlite3_free(w.room);
+        sqlite3_free(w.by);
+        sqlite3_free(w.pairs);
+        st_view_close(w.view);
+    }
+    return rc;
+}
+
+void sql_pass_json(const sql_pass *p, sqlite3_str *out)
+{
+    sqlite3_str_appendf(out,
+                        "{\"promoted\":%lld,\"evicted\":%lld,\"merged\":%lld,\"working\":%lld,"
+                        "\"episodic\":%lld,\"semantic\":%lld",
+                        (long long)p->promoted, (long long)p->evicted, (long long)p->merged,
+                        (long long)p->held[MIND_WORKING], (long long)p->held[MIND_EPISODIC],
+                        (long long)p->held[MIND_SEMANTIC]);
+    if (p->list) {
+        const char *list = sqlite3_str_value(p->list);
+        sqlite3_str_appendf(out, ",\"moves\":[%s]", list ? list : "");
+    }
+    sqlite3_str_appendchar(out, 1, '}');
+}

@@ -56,13 +56,20 @@ static int is_digit(uint32_t c)
     return (c >= '0' && c <= '9') || (c >= 0xff10 && c <= 0xff19) || (c >= 0x660 && c <= 0x669);
 }
 
+/* Full-width digits and Latin letters. */
+static int is_wide(uint32_t c)
+{
+    return (c >= 0xff10 && c <= 0xff19) || (c >= 0xff21 && c <= 0xff3a) ||
+           (c >= 0xff41 && c <= 0xff5a);
+}
+
 /* Letters, digits, and the apostrophes within words; beyond Latin-1 all but punctuation. */
 static int in_word(uint32_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '\'' || c == 0x2019 ||
            (c >= 0xc0 && !(c >= 0x2000 && c < 0x2c00) && !(c >= 0x3000 && c < 0x3040) &&
-            !(c >= 0xff00 && c < 0xff10) && c != 0xd7 && c != 0xf7);
+            !(c >= 0xff00 && c < 0xff66 && !is_wide(c)) && c != 0xd7 && c != 0xf7);
 }
 
 static int is_upper(uint32_t c)
@@ -118,7 +125,7 @@ static void end_word(scan *s, const word *w, uint32_t next)
     }
     s->words++;
     s->longs += w->chars >= LONG_WORD;
-    s->labels += next == ':' || next == 0xff1a;
+    s->labels += next == ':';
     // A weekday is a name and a time, as is a year of a date and a number: each counts once more.
     s->numbers += w->digits > 0;
     s->facts += w->digits > 0;
@@ -144,6 +151,7 @@ void mind_read(const char *text, size_t n, mind_signals *out)
     scan s = {.start = 1};
     word w = {0};
     size_t at = 0;
+    int ideograph = 0; // the character before was one
     memset(out, 0, sizeof *out);
     while (at < n) {
         uint32_t c = next_char((const uint8_t *)text, n, &at);
@@ -156,10 +164,13 @@ void mind_read(const char *text, size_t n, mind_signals *out)
             add_char(&w, c);
         } else {
             // A label is followed by more, and is no scheme of an address.
-            end_word(&s, &w, at < n && text[at] == ' ' ? c : ' ');
+            int label = (c == 0xff1a && at < n) || (c == ':' && at < n && text[at] == ' ');
+            s.labels += label && !w.chars && ideograph;
+            end_word(&s, &w, label ? ':' : ' ');
             w = (word){0};
             s.start |= ends_sentence(c);
         }
+        ideograph = is_ideograph(c);
     }
     end_word(&s, &w, ' ');
     int brief = s.words <= SHORT_NOTE, labelled = brief && s.labels > 0;

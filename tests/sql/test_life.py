@@ -14,6 +14,7 @@ from conftest import open_connection
 
 DAY = 86400.0
 T0 = 1.7e9
+TIERS = ("working", "episodic", "semantic")
 
 
 def connect(path, **options):
@@ -69,7 +70,7 @@ def naive_pass(table, now, o):
         if row["tier"] == "episodic" and 0 < o["semantic_access"] <= row["access_count"]:
             row["tier"] = "semantic"
             promoted += 1
-    for tier in ("working", "episodic", "semantic"):
+    for tier in TIERS:
         held = [i for i, row in table.items() if row["tier"] == tier]
         free = sorted((i for i in held if not table[i]["pinned"]),
                       key=lambda i: (strength(table[i], now, o[f"half_life_{tier}"], o["access_weight"]), i))
@@ -108,7 +109,7 @@ def test_passes_do_as_a_naive_model_does(tmp_path, seed):
         assert [r[0] for r in rows(con)] == sorted(table)
         promoted, evicted = naive_pass(table, now, o)
         done = consolidate(con, now)
-        counts = {tier: sum(row["tier"] == tier for row in table.values()) for tier in ("working", "episodic", "semantic")}
+        counts = {tier: sum(row["tier"] == tier for row in table.values()) for tier in TIERS}
         assert done == {"promoted": promoted, "evicted": evicted, "merged": 0, **counts}
         moves = dry.pop("moves")
         assert dry == done and len(moves) == promoted + evicted

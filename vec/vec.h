@@ -365,9 +365,9 @@ typedef struct vec_probe_args {
     double recall;          /* 0.5 to 1: to reach for those */
     uint64_t probes;        /* lists to look at first; 0: as many as recall takes */
     const float *(*fetch)(void *ctx, uint64_t row, float *norm); /* as for vec_near */
-    /* The row's record (vec_plane_encode), valid until the next call; NULL: failed. The function
-     * itself may be NULL: then vectors are read in its place. */
-    const uint8_t *(*record)(void *ctx, uint64_t row);
+    /* The row's record in halves (vec_halves_split), both valid until the search ends; nonzero:
+     * failed. The function itself may be NULL: then vectors are read in its place. */
+    int (*halves)(void *ctx, uint64_t row, const uint8_t **coarse, const uint8_t **fine);
     int64_t (*id)(void *ctx, uint64_t row);
     int (*stop)(void *ctx);
     /* An exact search over the rows of filter; asked for at most once. */

@@ -135,4 +135,10 @@ int vec_buf_reserve(vec_buf *b, size_t extra);
 int vec_buf_add(vec_buf *b, const void *p, size_t n);
 void vec_buf_free(vec_buf *b);
 
+/* Asks for the line of the cache that p lies in. */
+static inline void vec_prefetch(const void *p)
+{
+    __builtin_prefetch(p);
+}
+
 #endif

@@ -124,6 +124,22 @@ void vec_halves_split(const float *x, size_t dim, const uint8_t *record, uint8_t
     }
 }
 
+/* Eight codes of the lower unit and eight of the upper one; last: there is no upper one. */
+static void join8(const uint8_t *coarse, const uint8_t *fine, uint8_t *code, int last)
+{
+    const uint64_t low = UINT64_C(0x0f0f0f0f0f0f0f0f);
+    uint64_t c, f, x;
+
+    memcpy(&c, coarse, sizeof c);
+    memcpy(&f, fine, sizeof f);
+    x = (c & low) << 4 | (f & low);
+    memcpy(code, &x, sizeof x);
+    if (!last) {
+        x = (c & ~low) | (f >> 4 & low);
+        memcpy(code + 16, &x, sizeof x);
+    }
+}
+
 void vec_halves_join(const uint8_t *coarse, const uint8_t *fine, size_t dim, uint8_t *record)
 {
     size_t codes = vec_plane_stride(dim) - VEC_PLANE_CODES;
@@ -133,11 +149,8 @@ void vec_halves_join(const uint8_t *coarse, const uint8_t *fine, size_t dim, uin
     fine += VEC_PLANE_CODES;
     record += VEC_PLANE_CODES;
     for (size_t i = 0; i < codes; i += VEC_HALVES_PAD, coarse += 16, fine += 16) {
-        for (size_t j = 0; j < 16;
-             j++) // loops of 16, which compilers turn into one register's work
-            record[i + j] = (uint8_t)(coarse[j] << 4 | (fine[j] & 15));
-        for (size_t j = 0; i + 16 < codes && j < 16; j++)
-            record[i + 16 + j] = (uint8_t)((coarse[j] & 0xf0) | fine[j] >> 4);
+        join8(coarse, fine, record + i, i + 16 >= codes);
+        join8(coarse + 8, fine + 8, record + i + 8, i + 16 >= codes);
     }
 }
 

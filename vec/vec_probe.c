@@ -37,7 +37,7 @@
 #define PROMISE_MORE 4    // so many times as many, when more are asked for
 #define REST_SHARE   3    // of the lists, one in so many; beyond, the exact search is cheaper
 #define STOP_COST    256  // blocks and vectors between two questions whether to stop
-#define LOOK_BATCH   8    // records looked at together
+#define LOOK_BATCH   16   // records looked at together
 #define LUCK         0.2f // of the margin: the least of many estimates are too low by this
 #define LAST_MAX     4096 // rows promised for which the last one's key is known
 
@@ -203,21 +203,26 @@ static int look_and_push(vec_probe *p, uint64_t row)
     return rc < 0 || isnan(key) ? rc : vec_probe_push_hit(p, key, row);
 }
 
-/* Bounds of at most LOOK_BATCH rows from their records. */
+/* Bounds of at most LOOK_BATCH rows from their records. These lie anywhere: all that is going to be
+ * read of them is asked for before the first is read, since a miss takes longer than a bound. */
 static int record_lows(vec_probe *p, const uint32_t *rows, size_t n, float *low)
 {
     const vec_plane_kernels *k = vec_plane_kern();
-    size_t stride = vec_plane_stride(p->ix->dim);
-    const uint8_t *at[LOOK_BATCH];
+    size_t half = vec_halves_stride(p->ix->dim), stride = vec_plane_stride(p->ix->dim);
+    const uint8_t *coarse[LOOK_BATCH], *fine[LOOK_BATCH], *at[LOOK_BATCH];
     int32_t dots[LOOK_BATCH];
 
     for (size_t i = 0; i < n; i++) {
-        const uint8_t *r = p->a.record(p->a.ctx, rows[i]);
-
-        if (!r)
+        if (p->a.halves(p->a.ctx, rows[i], &coarse[i], &fine[i]))
             return VEC_ABORT;
+        for (size_t j = 0; j < half; j += 64) {
+            vec_prefetch(coarse[i] + j);
+            vec_prefetch(fine[i] + j);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
         at[i] = p->records + i * stride;
-        memcpy(p->records + i * stride, r, stride);
+        vec_halves_join(coarse[i], fine[i], p->ix->dim, p->records + i * stride);
     }
     k->dots(&p->plane, at, n, dots);
     k->lows(&p->plane, at, dots, n, low);
@@ -232,7 +237,7 @@ static int scan_rows(vec_probe *p, const uint32_t *rows, size_t n)
 
     if (rc < 0)
         return rc;
-    if (!p->a.record) {
+    if (!p->a.halves) {
         for (size_t i = 0; i < n && rc == VEC_OK; i++)
             rc = look_and_push(p, rows[i]);
         return rc;
@@ -533,7 +538,7 @@ static int look_at_groups(vec_probe *p)
 
         if (g.kind == BY_KEY)
             rc = vec_probe_push_hit(p, p->keys[g.key + i], row);
-        else if (g.kind == BY_RECORD || !p->a.record)
+        else if (g.kind == BY_RECORD || !p->a.halves)
             rc = look_and_push(p, row);
         else
             rows[n++] = row;

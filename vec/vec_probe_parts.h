@@ -6,6 +6,7 @@
 #ifndef VEC_PROBE_PARTS_H
 #define VEC_PROBE_PARTS_H
 
+#include "vec_halves.h"
 #include "vec_ivf.h"
 #include "vec_pq.h"
 

@@ -686,6 +686,7 @@ int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
         return st_nomem(err);
     }
     pthread_mutex_init(&im->lock, NULL);
+    pthread_mutex_init(&im->cache_lock, NULL);
     im->refs = 1;
     im->schema = schema;
     im->file = file;
@@ -742,6 +743,7 @@ void st_image_unref(st_image *im)
         h5_free(im->file);
     }
     pthread_mutex_destroy(&im->lock);
+    pthread_mutex_destroy(&im->cache_lock);
     h5_free(im);
 }
 

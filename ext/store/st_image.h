@@ -123,11 +123,12 @@ typedef struct st_image {
     st_textrun *run;
     size_t nrun;
     int runs_open;
-    st_lists *lists; /* opened at first use */
+    st_lists *lists;            /* opened at first use */
+    struct st_turns *turns;     /* st_turns.c; made at first use */
+    pthread_mutex_t cache_lock; /* guards the cache, and may be taken while lock is held */
     st_map cache_map;
     st_cached *newest, *oldest;
     size_t cache_bytes;
-    struct st_turns *turns; /* st_turns.c; made at first use */
 } st_image;
 
 /* Reads what /meta says of the schema. For the first image of a store. */

@@ -94,20 +94,20 @@ static int cache_get(st_image *im, int col, uint64_t chunk, st_cached **out, st_
     uint64_t key = (uint64_t)col << 40 | chunk, found;
     st_cached *e = NULL;
     int rc;
-    pthread_mutex_lock(&im->lock);
+    pthread_mutex_lock(&im->cache_lock);
     if (st_map_get(&im->cache_map, key, &found)) {
         e = (st_cached *)(uintptr_t)found;
         e->pins++;
         list_remove(im, e);
         list_front(im, e);
     }
-    pthread_mutex_unlock(&im->lock);
+    pthread_mutex_unlock(&im->cache_lock);
     if (e) {
         *out = e;
         return ST_OK;
     }
     ST_TRY(decode(im, col, &im->col[col].chunk[chunk], &e, err));
-    pthread_mutex_lock(&im->lock);
+    pthread_mutex_lock(&im->cache_lock);
     if (st_map_get(&im->cache_map, key, &found)) {
         h5_free(e);
         e = (st_cached *)(uintptr_t)found;
@@ -123,7 +123,7 @@ static int cache_get(st_image *im, int col, uint64_t chunk, st_cached **out, st_
         list_front(im, e);
         evict(im);
     }
-    pthread_mutex_unlock(&im->lock);
+    pthread_mutex_unlock(&im->cache_lock);
     if (rc) {
         h5_free(e);
         return rc;
@@ -135,9 +135,9 @@ static int cache_get(st_image *im, int col, uint64_t chunk, st_cached **out, st_
 static void unpin(st_reader *r, int col)
 {
     if (r->pin[col]) {
-        pthread_mutex_lock(&r->im->lock);
+        pthread_mutex_lock(&r->im->cache_lock);
         r->pin[col]->pins--;
-        pthread_mutex_unlock(&r->im->lock);
+        pthread_mutex_unlock(&r->im->cache_lock);
         r->pin[col] = NULL;
     }
 }
@@ -186,10 +186,11 @@ int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t 
     const uint8_t *base;
     if (k->addr == H5_UNDEF) {
         base = c->fill;
-    } else if (k->addr % 8 == 0 && (!c->pipeline.n || (k->mask == (1u << c->pipeline.n) - 1 &&
-                                                       k->size == c->chunk_rows * elem))) {
+    } else if ((k->addr % 8 == 0 || st_phys_is_plane(col)) &&
+               (!c->pipeline.n ||
+                (k->mask == (1u << c->pipeline.n) - 1 && k->size == c->chunk_rows * elem))) {
         // Stored raw and aligned, as all that we write is. (A stranger's h5repack may align less:
-        // then a copy is made.)
+        // then a copy is made; planes are bytes and need none.)
         base = r->im->map + k->addr;
     } else {
         st_cached *e = NULL;

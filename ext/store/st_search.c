@@ -17,226 +17,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "st_lists.h"
 #include "st_search.h"
 
 #include <math.h>
 
-/* -------------------------------------------------------------------------------------- vectors */
-
-static const float *fetch(void *ctx, uint64_t row, float *norm)
-{
-    st_cursor *c = ctx;
-    const float *v = NULL;
-    if (st_read_vector(&c->v->reader, row, &v, norm, &c->failed)) {
-        return NULL;
-    }
-    if (!v) {
-        st_fail(&c->failed, ST_CORRUPT, "row position %llu has a plane record and no vector",
-                (unsigned long long)row);
-    }
-    return v;
-}
-
-static int64_t id_of(void *ctx, uint64_t row)
-{
-    return st_frozen_id(((st_cursor *)ctx)->v, row);
-}
+/* ------------------------------------------------------------------------------------ distances */
 
 /* Where ids ascend with the rows, ties by row are ties by id. */
 static int64_t row_as_id(void *ctx, uint64_t row)
 {
     (void)ctx;
     return (int64_t)row;
-}
-
-int st_search_stop(void *ctx)
-{
-    const st_host *h = ((st_cursor *)ctx)->v->conn->host;
-    return h && h->stop && h->stop(h->ctx);
-}
-
-/* Slots, each by itself. */
-static int slot_extents(st_cursor *c, st_error *err)
-{
-    const st_frozen *f = c->v->f;
-    size_t n = (size_t)(f->nrow - f->nbase);
-    c->exact = h5_alloc_array(n + 1, sizeof *c->exact);
-    if (!c->exact) {
-        return st_nomem(err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        const st_slot *t = f->slot[i];
-        c->exact[i] = (vec_extent){t->embedding, &t->norm, f->nbase + i, 1};
-    }
-    c->nexact = n;
-    return ST_OK;
-}
-
-static int plane_extents(st_cursor *c, st_error *err)
-{
-    const st_frozen *f = c->v->f;
-    const st_colimg *col = &f->gen->image->col[ST_PHYS_COARSE];
-    size_t room = (size_t)col->nchunk + (size_t)f->gen->image->col[ST_PHYS_FINE].nchunk + 1;
-    c->plane = h5_alloc_array(room, sizeof *c->plane);
-    if (!c->plane) {
-        return st_nomem(err);
-    }
-    for (uint64_t row = 0, run = 0; row < f->nbase; row += run) {
-        const uint8_t *coarse, *fine;
-        uint64_t more;
-        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_COARSE, row, &coarse, &run, err));
-        ST_TRY(st_read_at(&c->v->reader, ST_PHYS_FINE, row, &fine, &more, err));
-        run = ST_MIN(run, more);
-        if (c->nplane == room) {
-            return st_fail(err, ST_CORRUPT, "%s and %s are cut at different rows",
-                           f->gen->schema->phys[ST_PHYS_COARSE].path,
-                           f->gen->schema->phys[ST_PHYS_FINE].path);
-        }
-        c->plane[c->nplane++] = (vec_plane_extent){coarse, fine, row, run};
-    }
-    return ST_OK;
-}
-
-static int new_near(st_cursor *c, const uint64_t *bits, uint64_t hint, vec_near **out,
-                    st_error *err)
-{
-    vec_near_args a = {0};
-    ST_TRY(plane_extents(c, err));
-    a.metric = c->metric;
-    a.query = c->query;
-    a.dim = (size_t)c->v->f->gen->schema->dim;
-    a.planes = c->plane;
-    a.nplane = c->nplane;
-    a.exact = c->exact;
-    a.nexact = c->nexact;
-    a.filter = bits;
-    a.fetch = fetch;
-    a.id = id_of;
-    a.stop = st_search_stop;
-    a.ctx = c;
-    a.hint = hint;
-    a.threads = c->threads;
-    return st_from_vec(err, vec_near_new(&a, out), "the vector search");
-}
-
-static uint64_t rows_wanted(const st_query *q)
-{
-    return q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
-}
-
-/* ---------------------------------------------------------------------------------------- lists */
-
-static const uint8_t *record(void *ctx, uint64_t row)
-{
-    st_cursor *c = ctx;
-    const uint8_t *coarse, *fine;
-    uint64_t run;
-    if (row >= c->v->f->nbase) {
-        st_fail(&c->failed, ST_CORRUPT, "the vector index names row position %llu of %llu",
-                (unsigned long long)row, (unsigned long long)c->v->f->nbase);
-    } else if (!st_read_at(&c->v->reader, ST_PHYS_COARSE, row, &coarse, &run, &c->failed) &&
-               !st_read_at(&c->v->reader, ST_PHYS_FINE, row, &fine, &run, &c->failed)) {
-        vec_halves_join(coarse, fine, (size_t)c->v->f->gen->schema->dim, c->record);
-        return c->record;
-    }
-    return NULL;
-}
-
-static int rest(void *ctx, const uint64_t *bits, vec_near **out)
-{
-    return new_near(ctx, bits, 0, out, &((st_cursor *)ctx)->failed) ? VEC_ABORT : VEC_OK;
-}
-
-/* Rows below a distance are a range: all of them are wanted. */
-static int is_range(const st_query *q)
-{
-    for (size_t i = 0; i < q->nterm; i++) {
-        int op = q->terms[i].op;
-        if (q->terms[i].col == ST_COL_DISTANCE && (op == ST_LT || op == ST_LE)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* What the lists cost beside the exact search over the rows of the filter, in rows of the exact
- * search: a place in a list takes half of its time, a centroid three fifths, a row in a tail five
- * times as much, and each query some fifteen hundred. As measured (vec/README.md). */
-static int lists_pay(const st_lists *l, uint64_t want, uint64_t kept, double share, double recall)
-{
-    uint64_t places;
-    size_t probes = vec_probe_cost(l->ivf, want, share, recall, &places);
-    if (probes >= l->info.lists / 3) {
-        return 0; // vec_probe would leave it to the exact search after having looked at a third
-    }
-    return 0.5 * (double)places + 0.6 * (double)l->info.lists + 5 * (double)l->tail_rows + 1500 <
-           (double)kept;
-}
-
-/* Through the lists, if there are some and they pay; else *done is 0. */
-static int start_probe(st_cursor *c, const st_query *q, int *done, st_error *err)
-{
-    const st_frozen *f = c->v->f;
-    const st_options *o = &f->gen->options;
-    double recall = q->exact ? 1 : q->recall;
-    const st_lists *l;
-    uint64_t kept;
-    vec_probe_args a = {0};
-    *done = 0;
-    if (!(recall < 1) || o->index == ST_INDEX_FLAT || is_range(q) || c->picks || !f->nbase) {
-        return ST_OK;
-    }
-    ST_TRY(st_image_lists(f->gen->image, &l, err));
-    kept = vec_bits_count(c->bits, f->nrow);
-    if (l->state != ST_LISTS_GOOD || !kept || f->nrow > UINT32_MAX) {
-        return ST_OK;
-    }
-    a.share = ST_MIN((double)kept / (double)ST_MAX(f->nlive, (uint64_t)1), 1.0);
-    a.want = rows_wanted(q);
-    if (!q->nprobe && !lists_pay(l, a.want, kept, a.share, recall)) {
-        return ST_OK;
-    }
-    c->record = h5_malloc(vec_plane_stride((size_t)f->gen->schema->dim));
-    if (!c->record) {
-        return st_nomem(err);
-    }
-    a.index = l->ivf;
-    a.tails = l->open;
-    a.ntail = l->ntail;
-    a.exact = c->exact;
-    a.nexact = c->nexact;
-    a.query = c->query;
-    a.nrow = f->nrow;
-    a.filter = c->bits;
-    a.recall = recall;
-    a.probes = (uint64_t)q->nprobe;
-    a.fetch = fetch;
-    a.record = record;
-    a.id = id_of;
-    a.stop = st_search_stop;
-    a.rest = rest;
-    a.ctx = c;
-    c->mode = ST_MODE_PROBE;
-    *done = 1;
-    return st_from_vec(err, vec_probe_new(&a, &c->probe), "the vector search");
-}
-
-static int failed_or(st_cursor *c, int rc, st_error *err)
-{
-    return rc && c->failed.code ? st_fail(err, c->failed.code, "%s", c->failed.text) : rc;
-}
-
-static int start_near(st_cursor *c, const st_query *q, st_error *err)
-{
-    int done;
-    ST_TRY(slot_extents(c, err));
-    ST_TRY(failed_or(c, start_probe(c, q, &done, err), err));
-    if (done) {
-        return ST_OK;
-    }
-    c->mode = ST_MODE_NEAR;
-    return failed_or(c, new_near(c, c->bits, rows_wanted(q), &c->near, err), err);
 }
 
 enum { WIDE_ROWS = 64 };
@@ -261,7 +52,7 @@ static int all_distances(st_cursor *c, st_error *err)
             return st_nomem(err);
         }
     }
-    ST_TRY(slot_extents(c, err));
+    ST_TRY(st_search_slots(c, err));
     rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, st_search_stop,
                   c);
     // A chunk of vectors and one of norms end at different rows: go by the shorter run.
@@ -388,7 +179,7 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
                       .weight = {q->vector_weight, q->text_weight},
                       .nrow = c->v->f->nrow,
                       .k = q->rrf_k,
-                      .id = st_ids_ascend(c) ? row_as_id : id_of,
+                      .id = st_ids_ascend(c) ? row_as_id : st_search_id,
                       .ctx = c};
     c->mode = ST_MODE_FUSED;
     ST_TRY(st_from_vec(err, vec_rrf_new(&a, &c->rrf), "fusion"));
@@ -468,7 +259,7 @@ static int start_vector(st_cursor *c, const st_query *q, st_error *err)
     if (c->order == ST_ORDER_WORST && !c->picks) {
         return start_far(c, err);
     }
-    ST_TRY(start_near(c, q, err));
+    ST_TRY(st_search_near(c, q, err));
     return c->picks ? start_picks(c, ST_BLEND_BARE, NULL, 0, err) : ST_OK;
 }
 
@@ -587,7 +378,6 @@ void st_cursor_close(st_cursor *c)
     if (c) {
         vec_near_free(c->near);
         vec_probe_free(c->probe);
-        h5_free(c->record);
         vec_rank_free(c->rank);
         vec_rrf_free(c->rrf);
         st_blend_close(c);
@@ -598,6 +388,7 @@ void st_cursor_close(st_cursor *c)
         h5_free(c->bits);
         h5_free(c->list);
         h5_free(c->plane);
+        h5_free(c->unpacked);
         h5_free(c->exact);
         h5_free(c->dist);
         h5_free(c->wide);

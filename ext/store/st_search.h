@@ -41,12 +41,12 @@ struct st_cursor {
     size_t nwindow;   /* terms that it answers: behind the others */
     uint64_t looked;  /* rows that the other terms were asked about */
     vec_plane_extent *plane;
+    uint8_t *unpacked; /* planes that another program has compressed */
     size_t nplane;
     vec_extent *exact;
     size_t nexact;
     vec_near *near;
     vec_probe *probe;
-    uint8_t *record; /* PROBE: a row's record, joined */
     vec_rank *rank;
     size_t first; /* rank holds so many of the best hits; 0: all there are */
     vec_rrf *rrf;
@@ -99,7 +99,12 @@ int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, siz
                  st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */
 int st_search_step(st_cursor *c, st_error *err);
-int st_search_stop(void *cursor);                    /* the host says stop */
+int st_search_stop(void *cursor); /* the host says stop */
+/* st_near.c: the vector part alone, best first; c->exact from the rows that are not in the base; a
+ * row's id, as vec asks for it. */
+int st_search_near(st_cursor *c, const st_query *q, st_error *err);
+int st_search_slots(st_cursor *c, st_error *err);
+int64_t st_search_id(void *cursor, uint64_t row);
 double st_vector_score(int metric, double distance); /* of a vector alone */
 
 #endif

@@ -226,6 +226,38 @@ def test_repacked(connect, in_tmp):
     assert os.path.getsize("packed.h5") < os.path.getsize("agent.h5")
 
 
+@pytest.mark.parametrize("dim", (16, 128))
+def test_packed_by_another_program(dim, connect, in_tmp):
+    """All columns compressed by h5repack, the planes among them, which a search reads in place otherwise: the same
+    nearest rows to the last bit, whole or through lists."""
+    con = connect()
+    rng = np.random.default_rng(12)
+    con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('agent.h5', dim={dim}, index=rairs)")
+    con.execute("BEGIN")
+    con.executemany("INSERT INTO m(id, embedding, timestamp) VALUES (?, ?, 0)",
+                    ((i, rng.standard_normal(dim, "<f4").tobytes() if i % 9 else None) for i in range(1, 3001)))
+    con.execute("COMMIT")
+    con.execute("SELECT h5mem_flush('m')")
+    con.execute("DELETE FROM m WHERE id % 13 = 0")
+    con.execute("SELECT h5mem_optimize('m')")
+    asked = [rng.standard_normal(dim, "<f4").tobytes() for _ in range(20)]
+
+    def answers(rest):
+        return [con.execute(f"SELECT id, distance FROM m WHERE embedding MATCH ? {rest}", (q,)).fetchall()
+                for q in asked]
+
+    wanted = {rest: answers(rest) for rest in ("AND k = 10 AND exact = 1", "AND exact = 1 ORDER BY distance DESC")}
+    con.close()
+    tool("h5repack", "-L", "-f", "GZIP=1", "agent.h5", "packed.h5")
+    with h5py.File("packed.h5") as f:
+        assert f["index/vector/plane_coarse"].compression == "gzip"
+    con = connect()
+    con.execute("CREATE VIRTUAL TABLE m USING h5mem('packed.h5', readonly=on)")
+    for rest, rows in wanted.items():
+        assert answers(rest) == rows
+    assert answers("AND k = 10 AND recall = 0.9") == wanted["AND k = 10 AND exact = 1"]
+
+
 # ---- beside a writer
 
 def opened(path, look, tries=5):

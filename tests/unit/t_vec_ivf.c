@@ -28,7 +28,7 @@ typedef struct set {
     int metric;
     size_t dim, n, indexed, tailed;
     float *x, *norm; // norm NaN: no vector
-    uint8_t *records, *half[2];
+    uint8_t *half[2];
     uint64_t *filter;
     uint8_t *image;
     size_t bytes;
@@ -58,12 +58,14 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
     return s->x + row * s->dim;
 }
 
-static const uint8_t *record(void *ctx, uint64_t row)
+static int halves(void *ctx, uint64_t row, const uint8_t **coarse, const uint8_t **fine)
 {
     set *s = ctx;
 
     assert_true(row < s->tailed);
-    return s->records + row * vec_plane_stride(s->dim);
+    *coarse = s->half[0] + row * vec_halves_stride(s->dim);
+    *fine = s->half[1] + row * vec_halves_stride(s->dim);
+    return 0;
 }
 
 static int64_t id_of(void *ctx, uint64_t row)
@@ -164,12 +166,11 @@ static void build(set *s, int kind)
 static set *make_set(t_rng *r, int kind, int metric, int shape, size_t dim, size_t n)
 {
     set *s = get(sizeof *s);
-    size_t stride = vec_plane_stride(dim);
+    uint8_t *record = get(vec_plane_stride(dim));
 
     *s = (set){.metric = metric, .dim = dim, .n = n, .indexed = n * 8 / 10, .tailed = n * 95 / 100};
     s->x = get((n + 1) * dim * sizeof *s->x);
     s->norm = get((n + 1) * sizeof *s->norm);
-    s->records = get(n * stride);
     for (int k = 0; k < 2; k++)
         s->half[k] = get(n * vec_halves_stride(dim));
     s->filter = get((n / 64 + 1) * sizeof *s->filter);
@@ -177,9 +178,10 @@ static set *make_set(t_rng *r, int kind, int metric, int shape, size_t dim, size
     for (size_t i = 0; i < n; i++) {
         const float *x = isnan(s->norm[i]) ? NULL : s->x + i * dim;
         size_t at = i * vec_halves_stride(dim);
-        vec_plane_encode(x, s->norm[i], dim, s->records + i * stride);
-        vec_halves_split(x, dim, s->records + i * stride, s->half[0] + at, s->half[1] + at);
+        vec_plane_encode(x, s->norm[i], dim, record);
+        vec_halves_split(x, dim, record, s->half[0] + at, s->half[1] + at);
     }
+    free(record);
     memset(s->filter, 0, (n / 64 + 1) * sizeof *s->filter);
     for (size_t i = 0; i < n; i++)
         s->filter[i >> 6] |= (uint64_t)1 << (i & 63);
@@ -201,7 +203,6 @@ static void free_set(set *s)
     vec_free(s->image);
     free(s->x);
     free(s->norm);
-    free(s->records);
     free(s->half[0]);
     free(s->half[1]);
     free(s->filter);
@@ -222,7 +223,7 @@ static vec_probe_args args(set *s, uint64_t want, double recall)
                             .want = want,
                             .recall = recall,
                             .fetch = fetch,
-                            .record = record,
+                            .halves = halves,
                             .id = id_of,
                             .rest = rest,
                             .ctx = s};
@@ -391,7 +392,7 @@ static void every_row_comes_once(void **state)
 
             a.probes = t_rng_below(&r, 3);
             if (t_rng_below(&r, 4) == 0)
-                a.record = NULL;
+                a.halves = NULL;
             all_come(s, &a, n);
             assert_true(s->rests <= 1);
         }
@@ -498,7 +499,7 @@ static void damaged_tails(void **state)
             s->tail[0] = bad;
             vec_probe_args a = args(s, 10, 0.9);
             // a pair may name a row that has no record; the store lets none such pass
-            a.record = NULL;
+            a.halves = NULL;
             all_come(s, &a, n);
             s->tail[0] = good;
             vec_tail_close(bad);

@@ -407,16 +407,17 @@ static void unprepare(st_conn *c, st_log_header *h)
 }
 
 /* Where each commit is synced, the log grows in steps: a sync of bytes written over needs nothing
-** of the file system's own books. */
-static int round_up(st_conn *c, encoder *e, st_error *err)
+** of the file system's own books. Where there is no room for a step, the frames that are written
+** have it all the same. */
+static void grow_ahead(st_store *s, encoder *e)
 {
-    st_store *s = c->store;
-    uint64_t end = e->at + e->buf->n, to = (end + STEP) / STEP * STEP, size;
+    uint64_t to = (e->at + STEP - 1) / STEP * STEP;
     h5_error io = {0};
-    if (s->log->size(s->log, &size, &io) != H5_OK) {
-        return st_from_h5(err, &io, "the log");
+    if (st_buf_zeros(e->buf, (size_t)(to - e->at), NULL) == ST_OK &&
+        s->log->write(s->log, e->at, e->buf->p, e->buf->n, &io) != H5_OK) {
+        s->log->truncate(s->log, e->at, NULL); // what was written of it others may need
     }
-    return size >= end ? ST_OK : st_buf_zeros(e->buf, (size_t)(to - end), err);
+    e->buf->n = 0;
 }
 
 static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
@@ -425,9 +426,16 @@ static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
     st_txn *t = &c->txn;
     st_log_header *h = &t->head;
     uint64_t end = e->at + e->buf->n;
+    uint64_t size = 0;
     int full = st_conn_synchronous(c) == ST_SYNC_FULL;
-    ST_TRY(full ? round_up(c, e, err) : ST_OK);
+    h5_error io = {0};
+    if (full && s->log->size(s->log, &size, &io) != H5_OK) {
+        return st_from_h5(err, &io, "the log");
+    }
     ST_TRY(write_out(c, e, err));
+    if (full && size < end) {
+        grow_ahead(s, e);
+    }
     // Where a host with a file has nothing to commit, and no power loss is to be outlasted, it is
     // named when it is committed: a death before leaves nothing, on either side.
     if (full || !self || !(t->who.dev || t->who.ino)) {

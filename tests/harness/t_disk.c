@@ -72,6 +72,11 @@ static int disk_write(h5_io *io, uint64_t off, const void *buf, size_t n, h5_err
 {
     int bad = strikes(1), rc = H5_OK;
     moment();
+    if (!bad && t_disk.room && off + n > t_disk.room) {
+        if (off < t_disk.room)
+            inner(io)->write(inner(io), off, buf, (size_t)(t_disk.room - off), err);
+        return refuse(err, H5_IO, ENOSPC);
+    }
     if (n > 1 && (!bad || t_disk.mode == T_DISK_SHORT || t_disk.mode == T_DISK_FULL)) {
         rc = inner(io)->write(inner(io), off, buf, n / 2, err);
         moment();

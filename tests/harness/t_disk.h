@@ -33,6 +33,8 @@ typedef struct t_disk_state {
     long count;
     long fail_at; /* 0: none */
     int mode;
+    uint64_t room; /* bytes that a file can have: a write behind them does what fits, and fails with
+                      ENOSPC; 0: no limit */
     void (*moment)(void *ctx); /* may be NULL */
     void *ctx;
 } t_disk_state;

@@ -666,6 +666,39 @@ static void creating_a_store(void **state)
         opening(1, mode);
 }
 
+/* The log grows in steps where each commit is synced; with room for the commits and for no step
+** they succeed, and the room behind them is not taken. */
+static void room_for_a_commit_and_no_more(void **state)
+{
+    (void)state;
+    const t_spec spec = {T_DIM, NULL, "8388608", "full", NULL};
+    t_dir d = t_dir_new();
+    t_db db = t_db_new(1);
+    t_host h;
+    size_t n = 0;
+    t_host_init(&h, &db);
+    t_disk_on();
+    st_conn *c = t_open_spec(&d, &h, &spec);
+    t_disk.room = 20 << 10;
+    for (int64_t id = 1; id <= 3; id++) {
+        t_begin(c, &h);
+        t_put(c, id, "some words");
+        t_commit(c, &h);
+        free(t_read_file(d.log, &n));
+        assert_true(n < 8 << 10);
+    }
+    t_disk.room = 0;
+    t_begin(c, &h);
+    t_put(c, 4, "some words");
+    t_commit(c, &h);
+    free(t_read_file(d.log, &n));
+    assert_int_equal(n, 256 << 10);
+    t_assert_ids(c, "1 2 3 4");
+    st_close(c);
+    t_disk_off();
+    t_dir_remove(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -675,6 +708,7 @@ int main(void)
         cmocka_unit_test(the_disk_is_full),
         cmocka_unit_test(opening_a_store),
         cmocka_unit_test(creating_a_store),
+        cmocka_unit_test(room_for_a_commit_and_no_more),
     };
     const h5_allocator h5 = {t_alloc_get, t_alloc_resize, t_alloc_release, &memory};
     const vec_allocator vec = {t_alloc_get, t_alloc_resize, t_alloc_release, &memory};

@@ -30,10 +30,8 @@ typedef struct place {
     uint8_t token[WORD];
 } place;
 
-enum { PARTS, LETTER, BEYOND }; /* what parts words; an ASCII letter or digit; not ASCII */
-
 struct sql_memo {
-    uint8_t is[256];
+    uint8_t parts[256]; /* words, that is: ASCII, and neither letter nor digit */
     place at[PLACES];
 };
 
@@ -44,10 +42,10 @@ sql_memo *sql_memo_new(void)
         return NULL;
     }
     memset(m, 0, sizeof *m);
-    memset(m->is + 'a', LETTER, 26);
-    memset(m->is + 'A', LETTER, 26);
-    memset(m->is + '0', LETTER, 10);
-    memset(m->is + 128, BEYOND, 128);
+    memset(m->parts, 1, 128);
+    memset(m->parts + 'a', 0, 26);
+    memset(m->parts + 'A', 0, 26);
+    memset(m->parts + '0', 0, 10);
     return m;
 }
 
@@ -104,40 +102,67 @@ static int put_word(place *p, const uint64_t w[WORD / 8], const char *s, size_t 
     return SQLITE_OK;
 }
 
-// A word of n bytes in small letters: of letters and digits only capitals lack that bit.
-static void small_letters(const uint8_t *b, size_t n, size_t room, uint64_t w[WORD / 8])
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+// The highest bit of each byte that parts words. Sums of seven bits do not reach the next byte.
+static uint64_t parting(uint64_t w)
 {
-    static const uint64_t bit = 0x2020202020202020u;
-    uint64_t first = n < 8 ? UINT64_MAX >> (64 - 8 * n) : UINT64_MAX;
-    uint64_t second = n <= 8 ? 0 : UINT64_MAX >> (128 - 8 * n);
+    uint64_t low = w & EACH(0x7f), small = low | EACH(0x20);
+    uint64_t letter = (small + EACH(0x80 - 'a')) & ~(small + EACH(0x80 - 'z' - 1));
+    uint64_t digit = (low + EACH(0x80 - '0')) & ~(low + EACH(0x80 - '9' - 1));
+    return ~(letter | digit | w) & EACH(0x80);
+}
+
+// The length of the run that begins at b, and the run in small letters; 0 when it is not one of at
+// most WORD bytes that are all ASCII. Of letters and digits only capitals lack a bit of 0x20.
+static size_t read_word(const uint8_t *b, size_t room, uint64_t w[WORD / 8])
+{
+    uint64_t first, second;
+    size_t n;
     if (room >= WORD) {
-        memcpy(w, b, WORD);
+        memcpy(w, b, WORD); // two loads
     } else {
         w[0] = w[1] = 0;
-        memcpy(w, b, n);
+        memcpy(w, b, room);
     }
-    w[0] = (w[0] | bit) & first;
-    w[1] = (w[1] | bit) & second;
+    first = parting(w[0]);
+    if (first) {
+        n = (size_t)__builtin_ctzll(first) / 8;
+        w[0] &= ~(UINT64_MAX << 8 * n);
+        w[1] = 0;
+    } else {
+        second = parting(w[1]);
+        n = 8 + (second ? (size_t)__builtin_ctzll(second) / 8 : 8);
+        w[1] &= second ? ~(UINT64_MAX << 8 * (n - 8)) : UINT64_MAX;
+    }
+    if ((w[0] | w[1]) & EACH(0x80)) {
+        return 0;
+    }
+    w[0] |= EACH(0x20) & (n < 8 ? ~(UINT64_MAX << 8 * n) : UINT64_MAX);
+    w[1] |= n <= 8 ? 0 : n < WORD ? EACH(0x20) & ~(UINT64_MAX << 8 * (n - 8)) : EACH(0x20);
+    return n;
 }
 
 int sql_memo_text(sql_memo *m, const char *s, size_t n, sql_memo_fn *fn, void *ctx, sql_tokens *out)
 {
-    const uint8_t *b = (const uint8_t *)s, *is = m->is;
+    const uint8_t *b = (const uint8_t *)s;
     int rc = SQLITE_OK;
     for (size_t i = 0; i < n && rc == SQLITE_OK;) {
-        size_t from = i;
-        unsigned all = 0;
-        for (unsigned c; i < n && (c = is[b[i]]) != PARTS; i++) {
-            all |= c;
+        uint64_t w[WORD / 8];
+        size_t len;
+        if (m->parts[b[i]]) {
+            i++;
+            continue;
         }
-        if (all == LETTER && i - from <= WORD) {
-            uint64_t w[WORD / 8];
-            small_letters(b + from, i - from, n - from, w);
-            rc = put_word(find(m, w), w, s + from, i - from, fn, ctx, out);
-        } else if (all) {
-            rc = fn(ctx, s + from, i - from, out);
+        len = read_word(b + i, n - i, w);
+        if (len && (len < WORD || len == n - i || m->parts[b[i + len]])) {
+            rc = put_word(find(m, w), w, s + i, len, fn, ctx, out);
+        } else {
+            for (len = 1; len < n - i && !m->parts[b[i + len]]; len++) {
+            }
+            rc = fn(ctx, s + i, len, out);
         }
-        i += i < n; // what ended it parts words
+        i += len;
     }
     return rc;
 }

@@ -39,6 +39,35 @@ int mind_gate(const void *text, size_t n, int purpose);
 int mind_gate_keeps(int reason);
 const char *mind_gate_name(int reason); /* one word */
 
+/* --------------------------------------------------------------------- text that gives orders */
+
+enum {
+    MIND_SCAN_OVERRIDE,  /* forget what you were told */
+    MIND_SCAN_ROLE,      /* a line that passes itself off as another speaker's */
+    MIND_SCAN_MARKUP,    /* marks of a chat format: <|im_start|>, [INST] */
+    MIND_SCAN_PERSONA,   /* be somebody else */
+    MIND_SCAN_LEAK,      /* give away what you were told, or send it somewhere */
+    MIND_SCAN_JAILBREAK, /* be without restraint */
+    MIND_SCAN_CONCEAL,   /* do it behind the user's back */
+    MIND_SCAN_ADDRESS,   /* meant for a program that reads */
+    MIND_SCAN_ENCODED, /* base64 that says one of these, or text that has it decoded and followed */
+    MIND_SCAN_HIDDEN   /* characters that no one sees: tags, changes of direction */
+};
+enum { MIND_LOW, MIND_MEDIUM, MIND_HIGH, MIND_CRITICAL };
+
+typedef struct mind_finding {
+    int kind, severity;
+    size_t start, end; /* bytes of the text */
+} mind_finding;
+
+/* Looks for them (mind_patterns.c); blanks, punctuation, line breaks, characters without width,
+ * letters that only look alike and digits for letters hide nothing. Of findings of one kind that
+ * overlap the first and severest counts. Gives their number, room at most, sorted by start; further
+ * ones are not looked for. Time goes with n, memory is a fixed piece of the stack. */
+size_t mind_scan(const void *text, size_t n, mind_finding *out, size_t room);
+const char *mind_scan_name(int kind);
+const char *mind_severity_name(int severity);
+
 /* ------------------------------------------------------------------------------------ ageing */
 
 /* What is left of a value after some seconds: half of it each half_life. A clock that went back

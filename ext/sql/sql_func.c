@@ -245,6 +245,7 @@ static const function_row functions[] = {
     {"h5mem_has_tag", 2, PURE, sql_has_tag_fn},
     {"h5mem_gate", 1, PURE, sql_gate_fn},
     {"h5mem_gate", 2, PURE, sql_gate_fn},
+    {"h5mem_scan", 1, PURE, sql_scan_fn},
     {"h5mem_gate_reason", 1, PURE, sql_gate_reason_fn},
     {"h5mem_gate_reason", 2, PURE, sql_gate_reason_fn},
     {"h5mem_flush", 1, DIRECT, flush_fn},

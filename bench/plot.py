@@ -29,7 +29,7 @@ BYTES = [
     ("sqlite-vec and FTS5", r"bytes_vec0_fts5_(1k|10k)", "peer_bytes", "--o"),
 ]
 RECALL = [
-    ("h5mem", r"(?:near_rairs_100k.*|lists h5mem(?!.*filter).*)", "-s"),
+    ("h5mem", r"lists h5mem(?!.*filter).*", "-s"),
     ("vectorlite (HNSW)", r"lists vectorlite.*", "--o"),
     ("FAISS (IVF-PQ)", r"lists FAISS.*", "--^"),
 ]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """quality.py - does a search find what was asked for? Prints the tables of `make quality`
 
-    /usr/bin/python3 bench/quality/quality.py [--locomo FOLDER] [--longmemeval FILE] [--model FOLDER] [--no-vectors]
+    /usr/bin/python3 bench/quality/quality.py [--locomo FOLDER] [--longmemeval FILE] [--arena FILE]
+                                              [--model FOLDER] [--no-vectors]
 
 LoCoMo (LOCOMO_DIR, or locomo/ in the data folder): turns as rows, the questions of category 1 to 4
 that have evidence, once with a store a conversation and once with one store for all. LongMemEval
-(LONGMEMEVAL_FILE, its official JSON): see longmemeval.py. All sides run over the same rows; the
-baseline is FTS5 with porter and the product's stop list.
+(LONGMEMEVAL_FILE, its official JSON): see longmemeval.py. One memory of many sessions: arena.py. All
+sides run over the same rows; the baseline is FTS5 with porter and the product's stop list.
 
 SPDX-License-Identifier: MIT
 """
@@ -16,6 +17,7 @@ import pathlib
 import sys
 import tempfile
 
+import arena
 import engines
 import figures
 import locomo
@@ -171,6 +173,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--locomo", default=os.environ.get("LOCOMO_DIR") or str(DATA / "locomo"))
     parser.add_argument("--longmemeval", default=os.environ.get("LONGMEMEVAL_FILE"))
+    parser.add_argument("--arena", default=os.environ.get("ARENA_FILE"))
     parser.add_argument("--model")
     parser.add_argument("--no-vectors", action="store_true")
     args = parser.parse_args()
@@ -186,6 +189,11 @@ def main():
         longmemeval.tables(args.longmemeval, embedder)
     else:
         print("\nLongMemEval: skipped, LONGMEMEVAL_FILE names its JSON")
+    arena.tables(arena.made_here(), embedder)
+    if args.arena:
+        arena.tables(arena.from_file(args.arena), embedder)
+    else:
+        print("\nclawhdf5's conversation: skipped, ARENA_FILE names its memory_arena.rs")
     return 0
 
 

@@ -219,20 +219,35 @@ static uint32_t second_list(const vec_ivf_builder *b, size_t best)
     return second;
 }
 
-static int assign_one(vec_ivf_builder *b, uint32_t i)
+/* The n vectors from i on, with all scores where second lists need them. */
+static int assign_some(vec_ivf_builder *b, uint32_t i, uint32_t n)
 {
-    float length;
-    size_t best;
-    int rc = vec_ivf_load(b, i, &length);
+    float length[VEC_PLANE_TOGETHER], score[VEC_PLANE_TOGETHER];
+    size_t dim = b->ix.dim;
+    int rc = VEC_OK;
 
+    for (uint32_t k = 0; k < n && rc == VEC_OK; k++) {
+        rc = vec_ivf_load(b, i + k, &length[k]);
+        memcpy(b->some + k * dim, b->y, dim * sizeof *b->y);
+    }
     if (rc < 0)
         return rc;
-    vec_centroid_scores(&b->ix.centroids, b->y, length, &b->s);
-    best = vec_centroid_best(&b->s, b->ix.nlist);
-    b->first[i] = (uint32_t)best;
-    b->squares += fmax((double)(b->s.score[best] + length * length), 0);
-    b->second[i] = b->ix.kind == VEC_RAIRS ? second_list(b, best) : VEC_IVF_NO_ROW;
-    return vec_ivf_trial_see(b, i, length);
+    if (b->ix.kind != VEC_RAIRS)
+        vec_centroid_assign(&b->ix.centroids, b->some, length, n, &b->s, b->first + i, score);
+    for (uint32_t k = 0; k < n && rc == VEC_OK; k++) {
+        const float *y = b->some + k * dim;
+
+        b->second[i + k] = VEC_IVF_NO_ROW;
+        if (b->ix.kind == VEC_RAIRS) {
+            vec_centroid_scores(&b->ix.centroids, y, length[k], &b->s);
+            b->first[i + k] = (uint32_t)vec_centroid_best(&b->s, b->ix.nlist);
+            score[k] = b->s.score[b->first[i + k]];
+            b->second[i + k] = second_list(b, b->first[i + k]);
+        }
+        b->squares += fmax((double)(score[k] + length[k] * length[k]), 0);
+        rc = vec_ivf_trial_see(b, y, i + k, length[k]);
+    }
+    return rc;
 }
 
 static int assign(vec_ivf_builder *b)
@@ -242,7 +257,8 @@ static int assign(vec_ivf_builder *b)
 
     b->first = vec_alloc_array(b->nvec, sizeof *b->first);
     b->second = vec_alloc_array(b->nvec, sizeof *b->second);
-    if (!b->first || !b->second)
+    b->some = vec_alloc_array(VEC_PLANE_TOGETHER * dim, sizeof *b->some);
+    if (!b->first || !b->second || !b->some)
         return VEC_NOMEM;
     if (b->ix.kind == VEC_RAIRS) {
         b->centre = vec_alloc_array((size_t)b->ix.nlist * dim, sizeof *b->centre);
@@ -251,8 +267,10 @@ static int assign(vec_ivf_builder *b)
         for (size_t i = 0; i < b->ix.nlist; i++)
             vec_centroid_decode(&b->ix.centroids, i, b->centre + i * dim);
     }
-    for (uint32_t i = 0; i < b->nvec && rc == VEC_OK; i++)
-        rc = i % STOP_VECTORS == 0 && vec_ivf_stopped(b) ? VEC_ABORT : assign_one(b, i);
+    for (uint32_t i = 0, n; i < b->nvec && rc == VEC_OK; i += n) {
+        n = b->nvec - i < VEC_PLANE_TOGETHER ? b->nvec - i : VEC_PLANE_TOGETHER;
+        rc = i % STOP_VECTORS == 0 && vec_ivf_stopped(b) ? VEC_ABORT : assign_some(b, i, n);
+    }
     return rc;
 }
 
@@ -473,6 +491,7 @@ static void builder_free(vec_ivf_builder *b)
     vec_free(b->order);
     vec_free(b->place);
     vec_free(b->y);
+    vec_free(b->some);
     vec_free(b->records);
     vec_free(b->centre);
     vec_free(b->image);

@@ -30,6 +30,7 @@ typedef struct vec_ivf_builder {
     uint32_t *order;  /* vectors in the order of the lists */
     uint32_t *place;  /* of each vector */
     float *y;         /* one vector in the index's space */
+    float *some;      /* VEC_PLANE_TOGETHER of them */
     uint8_t *records; /* of the centroids */
     float *centre;    /* RAIRS: decoded, nlist * dim */
     double squares;   /* sum of the squared distances to centroids */
@@ -47,8 +48,8 @@ int vec_ivf_stopped(const vec_ivf_builder *b);
 int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuffled,
                       size_t trained);
 void vec_ivf_trial_free(vec_ivf_trial *t);
-/* Holds vector i, which is b->y, against all of them. */
-int vec_ivf_trial_see(vec_ivf_builder *b, uint32_t i, float length);
+/* Holds vector i, which is y, against all of them. */
+int vec_ivf_trial_see(vec_ivf_builder *b, const float *y, uint32_t i, float length);
 /* Measures the finished image, fills ix.tune and seals it again. */
 int vec_ivf_tune(vec_ivf_builder *b);
 

@@ -122,14 +122,14 @@ int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuff
     return rc;
 }
 
-int vec_ivf_trial_see(vec_ivf_builder *b, uint32_t i, float length)
+int vec_ivf_trial_see(vec_ivf_builder *b, const float *y, uint32_t i, float length)
 {
     vec_ivf_trial *t = &b->trial;
     float square = b->ix.metric == VEC_L2 ? length * length : 0;
     float factor = b->ix.metric == VEC_L2 ? -2 : -1;
     int rc = VEC_OK;
 
-    vec_kern()->dot_rows_f32(b->y, t->y, b->ix.dim, t->n, t->products);
+    vec_kern()->dot_rows_f32(y, t->y, b->ix.dim, t->n, t->products);
     for (size_t q = 0; q < t->n && rc == VEC_OK; q++) {
         vec_hit h = {(double)(square + factor * t->products[q]), i, i};
 

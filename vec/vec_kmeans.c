@@ -21,6 +21,7 @@
 #include <math.h>
 
 #include "vec_base.h"
+#include "vec_least.h"
 
 #define ROUNDS       4
 #define SEEDS_A_MEAN 8
@@ -75,14 +76,20 @@ void vec_centroid_decode(const vec_centroids *c, size_t i, float *out)
         out[j] = c->scale[i] * (float)((int)code[j] - 128);
 }
 
+static size_t byte_stride(size_t dim)
+{
+    return (dim + VEC_PLANE_QUERY_PAD - 1) / VEC_PLANE_QUERY_PAD * VEC_PLANE_QUERY_PAD;
+}
+
 int vec_centroid_query_new(const vec_centroids *c, vec_centroid_query *s)
 {
     memset(s, 0, sizeof *s);
     s->scratch = vec_alloc(vec_plane_scratch(c->dim));
-    s->dots = vec_alloc_array(c->n + 1, sizeof *s->dots);
+    s->dots = vec_alloc_array(c->n + 1, VEC_PLANE_TOGETHER * sizeof *s->dots);
+    s->bytes = vec_alloc_array(VEC_PLANE_TOGETHER, byte_stride(c->dim));
     s->dot = vec_alloc_array(c->n + 1, sizeof *s->dot);
     s->score = vec_alloc_array(c->n + 1, sizeof *s->score);
-    if (s->scratch && s->dots && s->dot && s->score)
+    if (s->scratch && s->dots && s->bytes && s->dot && s->score)
         return VEC_OK;
     vec_centroid_query_free(s);
     return VEC_NOMEM;
@@ -92,6 +99,7 @@ void vec_centroid_query_free(vec_centroid_query *s)
 {
     vec_free(s->scratch);
     vec_free(s->dots);
+    vec_free(s->bytes);
     vec_free(s->dot);
     vec_free(s->score);
     memset(s, 0, sizeof *s);
@@ -117,6 +125,91 @@ size_t vec_centroid_best(const vec_centroid_query *s, size_t n)
     for (size_t i = 1; i < n; i++)
         best = s->score[i] < s->score[best] ? i : best;
     return best;
+}
+
+/* ----------------------------------------------------------------------------- several at once */
+
+/* Four components; 0 behind the last. */
+static vec_f4 four(const float *x, size_t dim, size_t j)
+{
+    float rest[4] = {0};
+
+    if (dim - j >= 4)
+        return vec_f4_load(x + j);
+    memcpy(rest, x + j, (dim - j) * sizeof *rest);
+    return vec_f4_load(rest);
+}
+
+/* x as bytes; returns what one of them is worth. */
+static float to_bytes(const float *x, size_t dim, int8_t *out)
+{
+    const vec_i4 sign = {INT32_MIN, INT32_MIN, INT32_MIN, INT32_MIN};
+    vec_f4 size = vec_f4_all(0), half = vec_f4_all(0.5f);
+    float most = 0, by;
+
+    for (size_t j = 0; j < dim; j += 4) {
+        vec_f4 v = (vec_f4)((vec_i4)four(x, dim, j) & ~sign);
+        vec_i4 more = v > size;
+
+        size = (vec_f4)((more & (vec_i4)v) | (~more & (vec_i4)size));
+    }
+    for (int k = 0; k < 4; k++)
+        most = size[k] > most ? size[k] : most;
+    by = most > 0 ? 127 / most : 0;
+    memset(out, 0, byte_stride(dim));
+    for (size_t j = 0; j < dim; j += 4) {
+        vec_f4 v = four(x, dim, j) * vec_f4_all(by);
+        vec_f4 h = (vec_f4)(((vec_i4)v & sign) | (vec_i4)half); // rounds away from zero
+        vec_i4 code = __builtin_convertvector(v + h, vec_i4);
+
+        for (size_t k = 0; k < 4; k++)
+            out[j + k] = (int8_t)code[k];
+    }
+    return most / 127;
+}
+
+/* The least score; the first of equals. */
+static uint32_t least_score(const vec_centroids *c, const int32_t *dots, float by, float *score)
+{
+    vec_least l = vec_least_start();
+    float rest[4] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    size_t i = 0;
+
+    for (; c->n - i >= 4; i += 4) {
+        vec_i4 d;
+
+        memcpy(&d, dots + i, sizeof d);
+        vec_least_take(&l, vec_f4_load(c->square + i) -
+                               __builtin_convertvector(d, vec_f4) *
+                                   (vec_f4_load(c->scale + i) * vec_f4_all(by)));
+    }
+    for (size_t k = 0; i < c->n; i++, k++)
+        rest[k] = c->square[i] - (float)dots[i] * (c->scale[i] * by);
+    vec_least_take(&l, vec_f4_load(rest));
+    return vec_least_end(&l, score);
+}
+
+void vec_centroid_assign(const vec_centroids *c, const float *x, const float *norm, size_t n,
+                         vec_centroid_query *s, uint32_t *best, float *score)
+{
+    const vec_plane_kernels *k = vec_plane_kern();
+    size_t stride = byte_stride(c->dim);
+    float by[VEC_PLANE_TOGETHER];
+
+    if (!k->products || n < VEC_PLANE_TOGETHER) {
+        for (size_t i = 0; i < n; i++) {
+            vec_centroid_scores(c, x + i * c->dim, norm[i], s);
+            best[i] = (uint32_t)vec_centroid_best(s, c->n);
+            score[i] = s->score[best[i]];
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        by[i] = 2 * to_bytes(x + i * c->dim, c->dim, s->bytes + i * stride);
+    k->products(s->bytes, stride, vec_plane_stride(c->dim) - VEC_PLANE_CODES, c->rows, c->n,
+                s->dots);
+    for (size_t i = 0; i < n; i++)
+        best[i] = least_score(c, s->dots + i * c->n, by[i], &score[i]);
 }
 
 /* -------------------------------------------------------------------------------------- seeding */
@@ -217,21 +310,25 @@ static int assign_all(trainer *t, const vec_centroids *c, vec_centroid_query *s)
 {
     memset(t->sum, 0, t->k * t->dim * sizeof *t->sum);
     memset(t->count, 0, t->k * sizeof *t->count);
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0, n; i < t->n; i += n) {
         const float *x = t->x + i * t->dim;
-        float norm = vec_norm_f32(x, t->dim);
-        double *sum;
-        size_t best;
+        float norm[VEC_PLANE_TOGETHER], score[VEC_PLANE_TOGETHER];
+        uint32_t best[VEC_PLANE_TOGETHER];
 
+        n = t->n - i < VEC_PLANE_TOGETHER ? t->n - i : VEC_PLANE_TOGETHER;
         if (i % STOP_VECTORS == 0 && stopped(t))
             return VEC_ABORT;
-        vec_centroid_scores(c, x, norm, s);
-        best = vec_centroid_best(s, t->k);
-        t->far[i] = s->score[best] + norm * norm;
-        t->count[best]++;
-        sum = t->sum + best * t->dim;
-        for (size_t j = 0; j < t->dim; j++)
-            sum[j] += (double)x[j];
+        for (size_t k = 0; k < n; k++)
+            norm[k] = vec_norm_f32(x + k * t->dim, t->dim);
+        vec_centroid_assign(c, x, norm, n, s, best, score);
+        for (size_t k = 0; k < n; k++, x += t->dim) {
+            double *sum = t->sum + best[k] * t->dim;
+
+            t->far[i + k] = score[k] + norm[k] * norm[k];
+            t->count[best[k]]++;
+            for (size_t j = 0; j < t->dim; j++)
+                sum[j] += (double)x[j];
+        }
     }
     return VEC_OK;
 }

@@ -35,7 +35,8 @@ void vec_centroid_decode(const vec_centroids *c, size_t i, float *out);
 typedef struct vec_centroid_query {
     vec_plane_query q;
     void *scratch;
-    int32_t *dots; /* n */
+    int32_t *dots; /* VEC_PLANE_TOGETHER * n */
+    int8_t *bytes; /* VEC_PLANE_TOGETHER vectors, padded */
     float *dot;    /* n: products of vector and centroid */
     float *score;  /* n: squared distance less the vector's squared length */
 } vec_centroid_query;
@@ -45,6 +46,14 @@ void vec_centroid_query_free(vec_centroid_query *s);
 /* Fills s->dot and s->score for x, whose length is norm. */
 void vec_centroid_scores(const vec_centroids *c, const float *x, float norm, vec_centroid_query *s);
 size_t vec_centroid_best(const vec_centroid_query *s, size_t n); /* least score; first of equals */
+
+/* The nearest centroids of up to VEC_PLANE_TOGETHER vectors, one behind the other at x: their
+ * numbers, and the squared distances less the vector's squared length. For many vectors: where a
+ * kernel takes several at once they are rounded to bytes, which moves a distance by less than the
+ * vectors of a list differ among each other. norm: their lengths. Leaves s->dot and s->score
+ * undefined. */
+void vec_centroid_assign(const vec_centroids *c, const float *x, const float *norm, size_t n,
+                         vec_centroid_query *s, uint32_t *best, float *score);
 
 /*
  * k centroids of the n vectors at x, as records (k * vec_plane_stride(dim) bytes): k-means++ on a

@@ -69,11 +69,19 @@ typedef void (*vec_plane_nibbles_fn)(const int8_t *a, const int8_t *b, size_t by
 typedef float (*vec_plane_lows_fn)(const vec_plane_query *q, const uint8_t *const *rows,
                                    const int32_t *dots, size_t n, float *low);
 
+/* out[i * n + k] = sum of (code[j] - 128) * q[i * stride + j], for four queries of signed bytes and
+ * the records at rows[0..n-1]. q is 0 from codes to a multiple of VEC_PLANE_QUERY_PAD, stride one.
+ */
+enum { VEC_PLANE_TOGETHER = 4 };
+typedef void (*vec_plane_products_fn)(const int8_t *q, size_t stride, size_t codes,
+                                      const uint8_t *const *rows, size_t n, int32_t *out);
+
 typedef struct vec_plane_kernels {
     const char *level; /* "scalar", "avx2", "avx512", "avx512vnni", "neon", "dotprod" */
     vec_plane_dots_fn dots;
     vec_plane_lows_fn lows;
-    vec_plane_nibbles_fn nibbles; /* exact, as dots is */
+    vec_plane_nibbles_fn nibbles;   /* exact, as dots is */
+    vec_plane_products_fn products; /* likewise; NULL where four dots are as fast */
 } vec_plane_kernels;
 
 /* Called by vec_init: builds one table a level. features: bits of vec_cpu.h. */

@@ -240,7 +240,7 @@ static AVX2 float lows_avx2(const vec_plane_query *q, const uint8_t *const *rows
 
 void vec_plane_fill_avx2(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"avx2", dots_avx2, lows_avx2, nibbles_avx2};
+    *k = (vec_plane_kernels){"avx2", dots_avx2, lows_avx2, nibbles_avx2, NULL};
 }
 
 #else

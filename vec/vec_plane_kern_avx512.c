@@ -151,6 +151,75 @@ static VNNI void dots_avx512vnni(const vec_plane_query *q, const uint8_t *const 
     }
 }
 
+/* ---- four queries at once: each load serves four products */
+
+typedef struct sums4x {
+    __m512i a, b, c, d;
+} sums4x;
+
+VEC_INLINE VNNI sums4x products_step(sums4x s, const __m512i r[4], __m512i q)
+{
+    s.a = _mm512_dpbusd_epi32(s.a, r[0], q);
+    s.b = _mm512_dpbusd_epi32(s.b, r[1], q);
+    s.c = _mm512_dpbusd_epi32(s.c, r[2], q);
+    s.d = _mm512_dpbusd_epi32(s.d, r[3], q);
+    return s;
+}
+
+VEC_INLINE VNNI void products_store(sums4x s, int32_t bias, int32_t *out)
+{
+    _mm_storeu_si128((__m128i *)(void *)out,
+                     _mm_sub_epi32(sums4(s.a, s.b, s.c, s.d), _mm_set1_epi32(bias)));
+}
+
+/* Sixteen sums, four apart from each other by n. */
+VEC_INLINE VNNI void products4(const int8_t *q, size_t stride, size_t codes,
+                               const uint8_t *const r[4], const int32_t bias[4], int32_t *out,
+                               size_t n)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    sums4x s0 = {zero, zero, zero, zero}, s1 = s0, s2 = s0, s3 = s0;
+
+    for (size_t j = 0; j < codes; j += 64) {
+        __mmask64 m = codes - j < 64 ? ((__mmask64)1 << (codes - j)) - 1 : ~(__mmask64)0;
+        const __m512i x[4] = {_mm512_maskz_loadu_epi8(m, r[0] + VEC_PLANE_CODES + j),
+                              _mm512_maskz_loadu_epi8(m, r[1] + VEC_PLANE_CODES + j),
+                              _mm512_maskz_loadu_epi8(m, r[2] + VEC_PLANE_CODES + j),
+                              _mm512_maskz_loadu_epi8(m, r[3] + VEC_PLANE_CODES + j)};
+
+        s0 = products_step(s0, x, _mm512_loadu_si512(q + j));
+        s1 = products_step(s1, x, _mm512_loadu_si512(q + stride + j));
+        s2 = products_step(s2, x, _mm512_loadu_si512(q + 2 * stride + j));
+        s3 = products_step(s3, x, _mm512_loadu_si512(q + 3 * stride + j));
+    }
+    products_store(s0, bias[0], out);
+    products_store(s1, bias[1], out + n);
+    products_store(s2, bias[2], out + 2 * n);
+    products_store(s3, bias[3], out + 3 * n);
+}
+
+static VNNI void products_avx512vnni(const int8_t *q, size_t stride, size_t codes,
+                                     const uint8_t *const *rows, size_t n, int32_t *out)
+{
+    int32_t bias[VEC_PLANE_TOGETHER] = {0};
+    size_t k = 0;
+
+    for (size_t i = 0; i < VEC_PLANE_TOGETHER; i++)
+        for (size_t j = 0; j < codes; j++)
+            bias[i] += 128 * q[i * stride + j];
+    for (; n - k >= 4; k += 4)
+        products4(q, stride, codes, rows + k, bias, out + k, n);
+    if (k < n) {
+        const uint8_t *r[4];
+        int32_t s[4 * VEC_PLANE_TOGETHER];
+
+        vec_plane_fill_up(rows + k, n - k, r, 4);
+        products4(q, stride, codes, r, bias, s, 4);
+        for (size_t i = 0; i < VEC_PLANE_TOGETHER; i++)
+            memcpy(out + i * n + k, s + 4 * i, (n - k) * sizeof *s);
+    }
+}
+
 /* One accumulator a row; four rows share the loads of the query. */
 VEC_INLINE VNNI __m512i nibble_step(__m512i s, __m512i x, __m512i a, __m512i b)
 {
@@ -215,6 +284,7 @@ void vec_plane_fill_avx512(vec_plane_kernels *k)
 void vec_plane_fill_avx512vnni(vec_plane_kernels *k)
 {
     k->level = "avx512vnni";
+    k->products = products_avx512vnni;
     k->dots = dots_avx512vnni;
     k->nibbles = nibbles_avx512vnni;
 }

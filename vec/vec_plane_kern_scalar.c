@@ -101,5 +101,5 @@ static float lows_scalar(const vec_plane_query *q, const uint8_t *const *rows, c
 
 void vec_plane_fill_scalar(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"scalar", dots_scalar, lows_scalar, nibbles_scalar};
+    *k = (vec_plane_kernels){"scalar", dots_scalar, lows_scalar, nibbles_scalar, NULL};
 }

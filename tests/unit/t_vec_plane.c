@@ -198,6 +198,55 @@ static void dots_are_exact(void **state)
     check_dots(&rng, VEC_PLANE_DIM_MAX, 5);
 }
 
+/* Four queries at once, where a level has that. */
+static void check_products(t_rng *rng, size_t dim, size_t n, int extreme)
+{
+    const uint8_t *rows[ROWS_MAX];
+    size_t stride = (dim + VEC_PLANE_QUERY_PAD - 1) / VEC_PLANE_QUERY_PAD * VEC_PLANE_QUERY_PAD;
+    size_t codes = vec_plane_stride(dim) - VEC_PLANE_CODES;
+    t_guard records = any_records(rng, dim, n, rows), q = t_guard_new(4 * stride);
+    t_guard out = t_guard_new(4 * n * sizeof(int32_t));
+    int32_t *got = (int32_t *)(void *)out.p;
+
+    memset(q.p, 0, q.n);
+    for (size_t i = 0; i < 4; i++)
+        for (size_t j = 0; j < dim; j++)
+            ((int8_t *)q.p)[i * stride + j] = extreme ? -128
+                                                      : (int8_t)((int)t_rng_below(rng, 256) - 128);
+    for (size_t k = 0; vec_plane_kern_name(k) != NULL; k++) {
+        const vec_plane_kernels *kern = vec_plane_kern_level(vec_plane_kern_name(k));
+
+        if (!kern->products)
+            continue;
+        memset(got, 0x5a, out.n);
+        kern->products((int8_t *)q.p, stride, codes, rows, n, got);
+        for (size_t i = 0; i < 4 * n; i++) {
+            int64_t want = 0;
+
+            for (size_t j = 0; j < dim; j++)
+                want += ((int64_t)rows[i % n][VEC_PLANE_CODES + j] - 128) *
+                        ((int8_t *)q.p)[i / n * stride + j];
+            assert_int_equal(got[i], want);
+        }
+    }
+    t_guard_free(&records);
+    t_guard_free(&q);
+    t_guard_free(&out);
+}
+
+static void products_are_exact(void **state)
+{
+    (void)state;
+    t_rng rng = t_rng_start(17);
+
+    for (size_t dim = 1; dim <= 200; dim++)
+        check_products(&rng, dim, 1 + t_rng_below(&rng, ROWS_MAX - 1), 0);
+    for (size_t n = 1; n < ROWS_MAX; n++)
+        check_products(&rng, some_dim(&rng), n, 0);
+    check_products(&rng, VEC_PLANE_DIM_MAX, 5, 0);
+    check_products(&rng, VEC_PLANE_DIM_MAX, 5, 1);
+}
+
 /* The largest sums there can be: every code and every component at its limit. */
 static void dots_at_the_limit(void **state)
 {
@@ -480,6 +529,7 @@ static int run(void)
         cmocka_unit_test(rows_that_bound_nothing),
         cmocka_unit_test(encode_keeps_within),
         cmocka_unit_test(dots_are_exact),
+        cmocka_unit_test(products_are_exact),
         cmocka_unit_test(dots_at_the_limit),
         cmocka_unit_test(lows_have_the_same_bits),
         cmocka_unit_test(bounds_hold),

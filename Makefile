@@ -140,7 +140,7 @@ $(B)/tests/crash/torture_tool: $(call objects,tests/crash/torture) $(HARNESS) $(
 	$(call link,-lsqlite3 -ldl)
 $(B)/tests/%_tool: $(B)/tests/%_tool.o $(HARNESS) $(ARCHIVES)
 	$(call link)
-$(B)/tests/fuzz/fuzz_sql: $(B)/tests/fuzz/fuzz_sql.o $(if $(FUZZER),,$(B)/tests/fuzz/driver.o) $(HARNESS) \
+$(B)/tests/fuzz/fuzz_sql $(B)/tests/fuzz/fuzz_doors: %: %.o $(if $(FUZZER),,$(B)/tests/fuzz/driver.o) $(HARNESS) \
 		$(OBJ_core) $(ARCHIVES)
 	$(call link,$(FUZZER) -lsqlite3)
 $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz/driver.o) $(HARNESS) $(ARCHIVES)

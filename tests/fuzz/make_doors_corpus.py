@@ -1,0 +1,60 @@
+"""Makes the seeds of the corpus of fuzz_doors: the first byte says what the others are.
+
+    /usr/bin/python3 tests/fuzz/make_doors_corpus.py
+
+SPDX-License-Identifier: MIT
+"""
+import pathlib
+import sys
+import tempfile
+
+CORPUS = pathlib.Path(__file__).resolve().parent / "corpus" / "fuzz_doors"
+sys.path[:0] = [str(CORPUS.parents[2]), str(CORPUS.parents[2] / "sql")]
+
+JSON = b"""\xef\xbb\xbf{"id":7,"content":"a \\u00e9\\ud83d\\ude00\\n","embedding":[0.25,-1e-3],"timestamp":"2026-11-01"}
+{"id":7,"tags":null,"n":-9223372036854775808,"x":9e999,"label":{"base64":"/w=="},"raw":{"base64":"AAEC"}}
+
+{"embedding":{"base64":"AACAPwAAAEA="},"pinned":true,"source":"user","superseded_by":7,"importance":0.1}
+"""
+MARKDOWN = b"""---
+date: 2026-11-03
+---
+intro
+# A #
+- ```
+  # no
+  ```
+
+Title
+===
+~~~
+# no
+~~~
+## 14:30 b
+<!--
+# no
+-->\r
+### c
+"""
+STATEMENTS = [b"CREATE VIRTUAL TABLE f USING vec0(k integer primary key, embedding float[2] "
+              b"distance_metric=l2, +tags text)",
+              b"CREATE VIRTUAL TABLE IF NOT EXISTS \"f\" USING [fts5]('content', embedding UNINDEXED, tags, tokenize = "
+              b"\"unicode61 tokenchars '()'\", content = \"t\")"]
+
+
+def main():
+    from test_stores_out import ROWS, claw
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    for old in CORPUS.glob("seed_*"):
+        old.unlink()
+    (CORPUS / "seed_jsonl").write_bytes(b"\0" + JSON)
+    (CORPUS / "seed_markdown").write_bytes(b"\1" + MARKDOWN)
+    with tempfile.TemporaryDirectory() as tmp:
+        claw(tmp + "/c.h5", [(t, v[:2], *rest) for t, v, *rest in ROWS[:3]], dim=2)
+        (CORPUS / "seed_claw").write_bytes(b"\2" + pathlib.Path(tmp, "c.h5").read_bytes())
+    for i, sql in enumerate(STATEMENTS):
+        (CORPUS / f"seed_statement_{i}").write_bytes(b"\3" + sql)
+
+
+if __name__ == "__main__":
+    main()

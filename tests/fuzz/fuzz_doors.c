@@ -1,11 +1,11 @@
 /*
  * fuzz_doors.c - any bytes as what h5mem_import reads
  *
- * The first byte says what the others are: JSON lines, Markdown, a clawhdf5 file, the statement that
- * sqlite_master has of an FTS5 table. Whatever they are, the import must come back with a row count
- * or with an error that names the table, leave nothing behind after an error, and the store must
- * verify. What came in as Markdown must go out as the same bytes; what came in as JSON lines must,
- * written and read again, be written the same.
+ * The first byte says what the others are: JSON lines, Markdown, a clawhdf5 file, the statement
+ * that sqlite_master has of an FTS5 table. Whatever they are, the import must come back with a row
+ * count or an error, leave nothing behind after an error, and the store must verify. What came in
+ * as Markdown must go out as the same bytes; what came in as JSON lines must, written and read
+ * again, be written the same.
  *
  *     .build/gcc-address-undefined/tests/fuzz/fuzz_doors -m 100000 tests/fuzz/corpus/fuzz_doors
  *

@@ -90,6 +90,7 @@ struct sql_db {
     sql_tokenizer *tokenizers;
     struct fts5_api *fts5; /* NULL: not asked yet, or none */
     sql_cursor *cursors;   /* open ones */
+    sql_cursor *rested;    /* the memory of a closed one, or NULL */
     uintptr_t serial;      /* of the last row that a value stood for; sql_aux.c */
     sql_mark *marks;       /* texts given out that stand for a row */
     /* sql_spare.c: schema_version and user_version of a database, as last seen, and their
@@ -127,7 +128,7 @@ struct sql_store {
 };
 
 int sql_db_new(sqlite3 *db, sql_db **out);
-/* A search begins: whether to stop is asked a millisecond from now. */
+/* A search begins: whether to stop is asked a millisecond after it first wants to know. */
 void sql_db_begin(sql_db *d);
 void sql_db_unref(void *d);  /* as a destructor of modules and functions */
 void sql_db_idle(sql_db *d); /* frees what must not outlive the last table: SQLite may close now */
@@ -399,6 +400,7 @@ int sql_plan_best_index(sqlite3_vtab *v, sqlite3_index_info *info);
 int sql_plan_next_arg(const char **at, sql_arg *out);
 const char *sql_plan_args(const char *idx_str); /* where the codes begin */
 
+enum { SQL_TERMS_FEW = 4 };
 /* The terms of one query, with the values they point to. Freed by sql_terms_free. */
 typedef struct sql_terms {
     st_term *term;
@@ -407,6 +409,7 @@ typedef struct sql_terms {
     size_t nkept;
     st_value **lists;
     size_t nlist;
+    st_term few[SQL_TERMS_FEW]; /* term, where they fit: so it cannot be moved */
 } sql_terms;
 int sql_terms_new(size_t n, sql_terms *out);
 /* Adds the constraint as SQLite's own comparison would decide it, or nothing where that cannot

@@ -33,7 +33,9 @@ struct sql_cursor {
     int at_row;
     int marks;
     sqlite3_value *bound[SQL_HID_N]; /* settings and the text query, as given */
+    int nbound;
     int has_text;
+    int asks;         /* something has been put into ask */
     sql_ask ask;      /* the text part; read by rows as long as that is open */
     sql_dates dates;  /* that it names; likewise */
     int own_patterns; /* the host has its own LIKE or GLOB; -1: not asked yet. While a statement
@@ -65,11 +67,17 @@ static void drop_rows(sql_cursor *c)
         st_cursor_close(c->rows);
         c->rows = NULL;
     }
-    for (int i = 0; i < SQL_HID_N; i++) {
-        sqlite3_value_free(c->bound[i]);
-        c->bound[i] = NULL;
+    for (int i = 0; i < SQL_HID_N && c->nbound; i++) {
+        if (c->bound[i]) {
+            sqlite3_value_free(c->bound[i]);
+            c->bound[i] = NULL;
+        }
     }
-    sql_ask_free(&c->ask);
+    c->nbound = 0;
+    if (c->asks) {
+        sql_ask_free(&c->ask);
+        c->asks = 0;
+    }
     c->at_row = c->marks = c->has_text = 0;
     c->serial = 0;
 }
@@ -80,13 +88,14 @@ int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
     if (rc != SQLITE_OK) {
         return rc;
     }
-    sql_cursor *c = sqlite3_malloc(sizeof *c);
+    sql_db *d = ((sql_table *)v)->db;
+    sql_cursor *c = d->rested ? d->rested : sqlite3_malloc(sizeof *c);
     if (!c) {
         return SQLITE_NOMEM;
     }
-    memset(c, 0, sizeof *c);
+    d->rested = NULL;
+    st_zero(c, sizeof *c);
     c->own_patterns = -1;
-    sql_db *d = ((sql_table *)v)->db;
     c->next = d->cursors;
     d->cursors = c;
     *out = &c->base;
@@ -105,7 +114,12 @@ int sql_cursor_close(sqlite3_vtab_cursor *base)
     if (c->view) {
         st_view_close(c->view);
     }
-    sqlite3_free(c);
+    sql_db *d = ((sql_table *)base->pVtab)->db;
+    if (d->rested) {
+        sqlite3_free(c);
+    } else {
+        d->rested = c;
+    }
     return SQLITE_OK;
 }
 
@@ -114,6 +128,7 @@ int sql_cursor_close(sqlite3_vtab_cursor *base)
 static int keep_bound(sql_cursor *c, int hid, sqlite3_value *v)
 {
     c->bound[hid] = sqlite3_value_dup(v);
+    c->nbound++;
     return c->bound[hid] ? SQLITE_OK : SQLITE_NOMEM;
 }
 
@@ -190,6 +205,7 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
         rc = read_arg(t, c, w, &a, argv[i]);
     }
     if (rc == SQLITE_OK && w->text) {
+        c->asks = 1;
         int fts5 = w->q.syntax == ST_SYNTAX_FTS5;
         rc = sql_query_text(t, w->text, w->fields, fts5, w->q.expand, &c->ask);
     }
@@ -213,7 +229,8 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
 
 static int by_id(sql_table *t, sql_cursor *c, int64_t id)
 {
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     int rc = st_view_find(c->view, id, &c->row, &err);
     c->at_row = rc == ST_OK;
     return rc == ST_OK || rc == ST_NOTFOUND ? SQLITE_OK : sql_fail_st(t, &err);
@@ -221,7 +238,8 @@ static int by_id(sql_table *t, sql_cursor *c, int64_t id)
 
 static int search(sql_table *t, sql_cursor *c, query *w, int idx_num)
 {
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     w->q.order = idx_num >> SQL_PLAN_ORDER & 7;
     w->q.by = idx_num >> SQL_PLAN_BY;
     if (idx_num == SQL_PLAN_ID) {
@@ -247,8 +265,11 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     sql_cursor *c = (sql_cursor *)base;
     sql_table *t = (sql_table *)base->pVtab;
     st_view *view;
-    st_error err = {0};
-    query w = {.q = {.k = -1}, .limit = -1};
+    st_error err;
+    query w;
+    st_error_none(&err);
+    st_zero(&w, sizeof w);
+    w.q.k = w.limit = -1;
     drop_rows(c);
     sql_db_begin(t->db);
     if (st_view_open(t->store->conn, &view, &err) != ST_OK) {
@@ -275,7 +296,8 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
 int sql_cursor_next(sqlite3_vtab_cursor *base)
 {
     sql_cursor *c = (sql_cursor *)base;
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     c->at_row = 0;
     c->serial = 0;
     if (!c->rows) {
@@ -377,7 +399,8 @@ static void result_embedding(sqlite3_context *ctx, const st_value *v)
 static int real_column(sql_cursor *c, sql_table *t, sqlite3_context *ctx, int col)
 {
     st_value v;
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     if (st_view_value(c->view, c->row, col, &v, &err) != ST_OK) {
         return sql_fail_st(t, &err);
     }
@@ -415,6 +438,11 @@ int sql_cursor_column(sqlite3_vtab_cursor *base, sqlite3_context *ctx, int i)
     if (sqlite3_vtab_nochange(ctx)) {
         return SQLITE_OK; // an UPDATE that leaves this column alone
     }
+    if (i == ST_COL_ID) {
+        const sql_cursor *c = (sql_cursor *)base;
+        sqlite3_result_int64(ctx, st_view_id(c->view, c->row));
+        return SQLITE_OK;
+    }
     if (sql_column_split(t, i, &col)) {
         hidden_column((sql_cursor *)base, ctx, col);
         return SQLITE_OK;
@@ -426,7 +454,8 @@ int sql_cursor_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 {
     sql_cursor *c = (sql_cursor *)base;
     st_value v;
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     if (st_view_value(c->view, c->row, ST_COL_ID, &v, &err) != ST_OK) {
         return sql_fail_st((sql_table *)base->pVtab, &err);
     }

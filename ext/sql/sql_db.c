@@ -122,9 +122,7 @@ static int64_t milliseconds(void)
 
 void sql_db_begin(sql_db *d)
 {
-    if (!KNOWS_INTERRUPTED) {
-        d->asked = milliseconds();
-    }
+    d->asked = 0;
 }
 
 static int stop(void *ctx)
@@ -136,10 +134,14 @@ static int stop(void *ctx)
     // Before 3.41 only a statement can tell: preparing or stepping one fails at once after
     // sqlite3_interrupt(). That takes some microseconds, so it is done about every millisecond.
     int64_t one, now = milliseconds();
+    int first = !d->asked;
     if (now == d->asked) {
         return 0;
     }
     d->asked = now;
+    if (first) {
+        return 0; // the search has only begun
+    }
     return sql_query_int(d->db, "SELECT 1", 0, &one) == SQLITE_INTERRUPT;
 }
 
@@ -176,6 +178,8 @@ void sql_db_idle(sql_db *d)
     if (d->live == 0) {
         sql_tokenizers_drop(d);
         sql_spare_drop(d);
+        sqlite3_free(d->rested);
+        d->rested = NULL;
     }
 }
 

@@ -136,8 +136,11 @@ int sql_plan_next_arg(const char **at, sql_arg *out)
         out->kind = SQL_ARG_TERM;
         out->col = read_int(&s);
         for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-            size_t n = strlen(ops[i].code);
-            if (strncmp(s, ops[i].code, n) == 0 && (s[n] == ',' || !s[n])) {
+            size_t n = 0;
+            while (ops[i].code[n] && s[n] == ops[i].code[n]) {
+                n++;
+            }
+            if (!ops[i].code[n] && (s[n] == ',' || !s[n])) {
                 out->op = ops[i].op;
                 s += n;
                 break;

@@ -28,10 +28,9 @@
 
 int sql_terms_new(size_t n, sql_terms *out)
 {
-    memset(out, 0, sizeof *out);
-    out->term = sqlite3_malloc64((n + 1) * sizeof *out->term);
-    out->lists = sqlite3_malloc64((n + 1) * sizeof *out->lists);
-    return out->term && out->lists ? SQLITE_OK : SQLITE_NOMEM;
+    memset(out, 0, offsetof(sql_terms, few));
+    out->term = n <= SQL_TERMS_FEW ? out->few : sqlite3_malloc64(n * sizeof *out->term);
+    return out->term ? SQLITE_OK : SQLITE_NOMEM;
 }
 
 void sql_terms_free(sql_terms *t)
@@ -42,10 +41,14 @@ void sql_terms_free(sql_terms *t)
     for (size_t i = 0; i < t->nlist; i++) {
         sqlite3_free(t->lists[i]);
     }
-    sqlite3_free(t->kept);
-    sqlite3_free(t->lists);
-    sqlite3_free(t->term);
-    memset(t, 0, sizeof *t);
+    if (t->kept || t->lists) {
+        sqlite3_free(t->kept);
+        sqlite3_free(t->lists);
+    }
+    if (t->term != t->few) {
+        sqlite3_free(t->term);
+    }
+    memset(t, 0, offsetof(sql_terms, few));
 }
 
 int sql_column_is_time(int col)
@@ -133,6 +136,19 @@ static int keep(sql_terms *terms, sqlite3_value *v, sqlite3_value **out)
     return SQLITE_OK;
 }
 
+/* Takes the list over, also where there is no memory for it. */
+static int add_list(sql_terms *terms, st_value *values)
+{
+    st_value **more = sqlite3_realloc64(terms->lists, (terms->nlist + 1) * sizeof *more);
+    if (!more) {
+        sqlite3_free(values);
+        return SQLITE_NOMEM;
+    }
+    terms->lists = more;
+    terms->lists[terms->nlist++] = values;
+    return SQLITE_OK;
+}
+
 static int add_in(sql_table *t, sql_terms *terms, int col, sqlite3_value *list)
 {
     sqlite3_value *v, *copy;
@@ -156,7 +172,9 @@ static int add_in(sql_table *t, sql_terms *terms, int col, sqlite3_value *list)
     if (!values) {
         return SQLITE_NOMEM;
     }
-    terms->lists[terms->nlist++] = values;
+    if (add_list(terms, values) != SQLITE_OK) {
+        return SQLITE_NOMEM;
+    }
     for (size_t i = first; i < terms->nkept; i++) {
         int where = place(type, terms->kept[i], &values[n]);
         if (where == UNKNOWN) {

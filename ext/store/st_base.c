@@ -31,6 +31,11 @@ int st_fail(st_error *err, int code, const char *fmt, ...)
     return code;
 }
 
+void st_zero(void *p, size_t n)
+{
+    memset(p, 0, n);
+}
+
 int st_nomem(st_error *err)
 {
     return st_fail(err, ST_NOMEM, "out of memory");

@@ -546,8 +546,7 @@ static void end_txn(st_conn *c)
     t->active = t->held = t->prepared = t->prepared_self = t->dropped = 0;
     t->version++;
     if (c->frozen && !c->nviews) {
-        st_frozen_unref(c->frozen);
-        c->frozen = NULL;
+        st_conn_drop_frozen(c);
     }
 }
 

@@ -153,7 +153,7 @@ int st_terms_copy(const st_term *terms, size_t n, st_terms *out, st_error *err)
     size_t bytes = 0, nlist = 0;
     st_value *lists;
     uint8_t *tail;
-    memset(out, 0, sizeof *out);
+    out->mem = NULL;
     for (size_t i = 0; i < n; i++) {
         bytes += value_bytes(&terms[i].value);
         nlist += terms[i].nlist;
@@ -161,15 +161,17 @@ int st_terms_copy(const st_term *terms, size_t n, st_terms *out, st_error *err)
             bytes += value_bytes(&terms[i].list[k]);
         }
     }
-    out->term = h5_alloc_array(n + 1, sizeof *out->term);
-    out->mem = h5_malloc(nlist * sizeof(st_value) + bytes + 1);
-    if (!out->term || !out->mem) {
+    out->term = n <= ST_TERMS_FEW ? out->few : h5_alloc_array(n, sizeof *out->term);
+    if (nlist || bytes) {
+        out->mem = h5_malloc(nlist * sizeof(st_value) + bytes);
+    }
+    if (!out->term || ((nlist || bytes) && !out->mem)) {
         st_terms_free(out);
         return st_nomem(err);
     }
     out->n = n;
     lists = (st_value *)(void *)out->mem;
-    tail = out->mem + nlist * sizeof(st_value);
+    tail = nlist ? out->mem + nlist * sizeof(st_value) : out->mem;
     for (size_t i = 0; i < n; i++) {
         st_term *t = &out->term[i];
         *t = terms[i];
@@ -182,17 +184,23 @@ int st_terms_copy(const st_term *terms, size_t n, st_terms *out, st_error *err)
                 copy_value(&lists[t->nlist++], &tail);
             }
         }
-        qsort(lists, t->nlist, sizeof *lists, compare_for_sort);
-        lists += t->nlist;
+        if (t->nlist) {
+            qsort(lists, t->nlist, sizeof *lists, compare_for_sort);
+            lists += t->nlist;
+        }
     }
     return ST_OK;
 }
 
 void st_terms_free(st_terms *t)
 {
-    h5_free(t->term);
+    if (t->term != t->few) {
+        h5_free(t->term);
+    }
     h5_free(t->mem);
-    memset(t, 0, sizeof *t);
+    t->term = NULL;
+    t->mem = NULL;
+    t->n = 0;
 }
 
 /* --------------------------------------------------------------------------------- whole chunks */

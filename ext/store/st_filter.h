@@ -10,10 +10,12 @@
 
 /* An owned copy of a query's terms: values and lists point into mem. IN lists of text and numbers
 ** are sorted. */
+enum { ST_TERMS_FEW = 3 };
 typedef struct st_terms {
     st_term *term;
     size_t n;
     uint8_t *mem;
+    st_term few[ST_TERMS_FEW]; /* term, where they fit: so it cannot be moved */
 } st_terms;
 
 int st_terms_copy(const st_term *terms, size_t n, st_terms *out, st_error *err);

@@ -170,12 +170,15 @@ int st_image_runs(st_image *im, const st_textrun **runs, size_t *n, st_error *er
 typedef struct st_reader {
     st_image *im;
     st_cached **pin; /* nphys */
+    int pinned;      /* some are in use */
     st_buf *scratch; /* ntext: values that cross a chunk's end */
     float *vector;   /* the last vector read, where they are not stored as floats; else NULL */
 } st_reader;
 
 int st_reader_open(st_reader *r, st_image *im, st_error *err);
 void st_reader_close(st_reader *r);
+/* Holds it nothing of the cache and little memory? Then it may be kept for later. */
+int st_reader_rests(const st_reader *r);
 
 /* *p points to the element of row in physical column col, *run elements follow one another from
 ** there (at least 1). row < the column's n. */

@@ -20,6 +20,7 @@
 #include "st_search.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* ------------------------------------------------------------------------------------ distances */
 
@@ -355,12 +356,15 @@ static int start(st_cursor *c, const st_query *q, st_error *err)
 
 int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err)
 {
-    st_cursor *c = h5_calloc(1, sizeof *c);
+    st_cursor *c = v->conn->rested ? v->conn->rested : h5_malloc(sizeof *c);
     int rc;
     *out = NULL;
     if (!c) {
         return st_nomem(err);
     }
+    v->conn->rested = NULL;
+    st_zero(c, offsetof(st_cursor, window));
+    c->window.n = 0;
     c->v = v;
     c->distance = c->rank_value = c->score = NAN;
     rc = take_query(c, q, err);
@@ -394,7 +398,11 @@ void st_cursor_close(st_cursor *c)
         h5_free(c->wide);
         h5_free(c->text_rank);
         h5_free(c->weights);
-        h5_free(c);
+        if (c->v->conn->rested) {
+            h5_free(c);
+        } else {
+            c->v->conn->rested = c;
+        }
     }
 }
 
@@ -533,6 +541,11 @@ int st_cursor_next(st_cursor *c, st_error *err)
 {
     if (c->k >= 0 && c->given >= (uint64_t)c->k) {
         return 0;
+    }
+    if (c->mode == ST_MODE_WINDOW && !c->terms.n) {
+        int rc = st_window_next(c->v, &c->window, &c->row, err);
+        c->given += rc > 0;
+        return rc;
     }
     for (;;) {
         int rc = next_row(c, err), holds;

@@ -37,9 +37,8 @@ struct st_cursor {
     uint64_t *bits;
     uint64_t *list; /* LIST: rows */
     uint64_t nlist, pos;
-    st_window window; /* WINDOW */
-    size_t nwindow;   /* terms that it answers: behind the others */
-    uint64_t looked;  /* rows that the other terms were asked about */
+    size_t nwindow;  /* terms that it answers: behind the others */
+    uint64_t looked; /* rows that the other terms were asked about */
     vec_plane_extent *plane;
     uint8_t *unpacked; /* planes that another program has compressed */
     size_t nplane;
@@ -65,6 +64,7 @@ struct st_cursor {
     int drained; /* or were, and lie in rank */
     st_blend blend;
     st_pick pick;
+    st_window window; /* WINDOW; the last, since it is large */
 };
 
 /* st_scan.c: rows by id or in order of time, where that is what is asked for; else *done is 0, */

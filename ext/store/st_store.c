@@ -678,8 +678,7 @@ void st_close(st_conn *c)
     }
     s = c->store;
     st_rollback(c);
-    st_frozen_unref(c->frozen);
-    c->frozen = NULL;
+    st_conn_drop_frozen(c);
     st_conn_sweep(c);
     st_gen_unref(c->gen);
     pthread_mutex_lock(&s->lock);

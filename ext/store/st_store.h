@@ -169,6 +169,8 @@ struct st_conn {
     st_num **garbage_small;
     size_t ngarbage_small, cap_garbage_small;
     st_frozen *frozen; /* of the last view */
+    st_view *idle;     /* a closed view of it, to be opened again; NULL: none */
+    void *rested;      /* the memory of a closed cursor; NULL: none */
     st_buf frames;     /* the last transaction's, for their memory */
 };
 
@@ -263,6 +265,8 @@ int st_view_activation(st_view *v, uint64_t row, double *out, st_error *err);
 
 /* st_view.c */
 uint64_t st_frozen_ref(const st_frozen *f, uint64_t row);
+/* The rows of the last view, and that view if it lies idle. */
+void st_conn_drop_frozen(st_conn *c);
 void st_frozen_unref(st_frozen *f);
 int64_t st_frozen_id(st_view *v, uint64_t row);
 /* Bitmap of the rows that were evicted and can be found. ST_MISUSE where the connection has written

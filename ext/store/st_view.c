@@ -142,11 +142,16 @@ static int freeze(st_conn *c, st_frozen **out, st_error *err)
     return ST_OK;
 }
 
+static int is_current(const st_conn *c)
+{
+    const st_frozen *f = c->frozen;
+    return f && f->gen == c->gen && f->seq == c->seq && f->version == c->txn.version;
+}
+
 static int frozen_for(st_conn *c, st_frozen **out, st_error *err)
 {
     int rc = ST_OK;
-    if (!c->frozen || c->frozen->gen != c->gen || c->frozen->seq != c->seq ||
-        c->frozen->version != c->txn.version) {
+    if (!is_current(c)) {
         st_frozen *f;
         pthread_mutex_lock(&c->store->lock);
         rc = freeze(c, &f, err);
@@ -157,12 +162,27 @@ static int frozen_for(st_conn *c, st_frozen **out, st_error *err)
         st_life life;
         st_conn_life(c, &life);
         f->fade = (st_fade_rule){life.last_tick, life.activation_half_life};
-        st_frozen_unref(c->frozen);
+        st_conn_drop_frozen(c);
         c->frozen = f;
     }
     *out = c->frozen;
     c->frozen->refs++;
     return ST_OK;
+}
+
+void st_conn_drop_frozen(st_conn *c)
+{
+    st_view *v = c->idle;
+    h5_free(c->rested);
+    c->rested = NULL;
+    if (v) {
+        st_reader_close(&v->reader);
+        st_frozen_unref(v->f);
+        h5_free(v);
+        c->idle = NULL;
+    }
+    st_frozen_unref(c->frozen);
+    c->frozen = NULL;
 }
 
 int st_view_open(st_conn *c, st_view **out, st_error *err)
@@ -171,6 +191,12 @@ int st_view_open(st_conn *c, st_view **out, st_error *err)
     int rc;
     *out = NULL;
     ST_TRY(st_snapshot_refresh(c, err));
+    if (c->idle && is_current(c)) {
+        *out = c->idle;
+        c->idle = NULL;
+        c->nviews++;
+        return ST_OK;
+    }
     v = h5_calloc(1, sizeof *v);
     if (!v) {
         return st_nomem(err);
@@ -192,6 +218,12 @@ void st_view_close(st_view *v)
 {
     if (v) {
         st_conn *c = v->conn;
+        if (!c->idle && v->f == c->frozen && st_reader_rests(&v->reader)) {
+            c->idle = v;
+            c->nviews--;
+            st_conn_sweep(c);
+            return;
+        }
         st_reader_close(&v->reader);
         st_frozen_unref(v->f);
         h5_free(v);
@@ -255,6 +287,11 @@ int64_t st_frozen_id(st_view *v, uint64_t row)
     }
     st_read_id(&v->reader, row, &id, NULL); // the id column is stored raw: reading it cannot fail
     return id;
+}
+
+int64_t st_view_id(st_view *v, uint64_t row)
+{
+    return st_frozen_id(v, row);
 }
 
 int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err)

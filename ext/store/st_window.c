@@ -80,18 +80,22 @@ static int bound(st_view *v, const st_lane *l, uint64_t lo, uint64_t hi, double 
 static int bound_in_column(st_view *v, const st_lane *l, uint64_t lo, uint64_t hi, double x,
                            int past, uint64_t *out, st_error *err)
 {
-    uint64_t first = l->run->first, chunk = v->f->gen->image->col[ST_PHYS_TIMESTAMP].chunk_rows;
+    uint64_t first = l->run->first, run;
+    uint64_t chunk = v->f->gen->image->col[ST_PHYS_TIMESTAMP].chunk_rows;
     const uint8_t *p;
-    uint64_t run;
     double t;
-    while (lo < hi && (first + lo) / chunk != (first + hi - 1) / chunk) {
+    if (lo < hi && hi - lo > 64) {
         uint64_t a = (first + lo) / chunk, b = (first + hi - 1) / chunk;
-        uint64_t mid = (a + (b - a + 1) / 2) * chunk - first; // a chunk's first row: lo < mid < hi
-        ST_TRY(st_read_time(&v->reader, first + mid, &t, err));
-        if (past ? t <= x : t < x) {
-            lo = mid;
-        } else {
-            hi = mid;
+        while (a < b) { // by each chunk's first row, which is not lo
+            uint64_t mid = a + (b - a + 1) / 2;
+            ST_TRY(st_read_time(&v->reader, mid * chunk, &t, err));
+            if (past ? t <= x : t < x) {
+                a = mid;
+                lo = mid * chunk - first;
+            } else {
+                b = mid - 1;
+                hi = mid * chunk - first;
+            }
         }
     }
     *out = lo;
@@ -105,10 +109,34 @@ static int bound_in_column(st_view *v, const st_lane *l, uint64_t lo, uint64_t h
     return ST_OK;
 }
 
-static int find(st_view *v, const st_lane *l, double x, int past, uint64_t *out, st_error *err)
+/* Where the window ends, mostly in the chunk where it begins. */
+static int find_end(st_view *v, const st_lane *l, double x, uint64_t *out, st_error *err)
 {
-    return l->run && !l->run->sorted ? bound_in_column(v, l, l->lo, l->hi, x, past, out, err)
-                                     : bound(v, l, l->lo, l->hi, x, past, out, err);
+    const uint8_t *p;
+    uint64_t run;
+    double last;
+    if (l->run && !l->run->sorted && l->lo < l->hi) {
+        ST_TRY(st_read_at(&v->reader, ST_PHYS_TIMESTAMP, l->run->first + l->lo, &p, &run, err));
+        run = ST_MIN(run, l->hi - l->lo);
+        memcpy(&last, p + 8 * (run - 1), sizeof last);
+        if (last > x) {
+            const double *at = (const double *)(const void *)p;
+            size_t n = 1;
+            while (n < run && at[n - 1] <= x) {
+                n *= 2;
+            }
+            *out = l->lo + n / 2 + vec_bound_f64(at + n / 2, ST_MIN(n, run) - n / 2, x, 1);
+            return ST_OK;
+        }
+    }
+    return l->run && !l->run->sorted ? bound_in_column(v, l, l->lo, l->hi, x, 1, out, err)
+                                     : bound(v, l, l->lo, l->hi, x, 1, out, err);
+}
+
+static int find_begin(st_view *v, const st_lane *l, double x, uint64_t *out, st_error *err)
+{
+    return l->run && !l->run->sorted ? bound_in_column(v, l, l->lo, l->hi, x, 0, out, err)
+                                     : bound(v, l, l->lo, l->hi, x, 0, out, err);
 }
 
 static int add_lane(st_view *v, st_window *w, const st_sortrun *run, uint64_t count, double lo,
@@ -116,13 +144,16 @@ static int add_lane(st_view *v, st_window *w, const st_sortrun *run, uint64_t co
 {
     st_lane *l = &w->lane[w->n];
     uint64_t from = 0, to = count;
-    *l = (st_lane){.run = run, .hi = count};
+    l->run = run;
+    l->lo = 0;
+    l->hi = count;
+    l->ready = 0;
     if (lo > -INFINITY) {
-        ST_TRY(find(v, l, lo, 0, &from, err));
+        ST_TRY(find_begin(v, l, lo, &from, err));
     }
     l->lo = from;
     if (hi < INFINITY) {
-        ST_TRY(find(v, l, hi, 1, &to, err));
+        ST_TRY(find_end(v, l, hi, &to, err));
     }
     l->hi = l->tie = to;
     if (from < to) {

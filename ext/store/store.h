@@ -69,6 +69,14 @@ typedef struct st_error {
     int code;
     char text[1000];
 } st_error;
+/* Makes it empty: quicker than zeros all over, where a call is made for each row. */
+static inline void st_error_none(st_error *e)
+{
+    e->code = 0;
+    e->text[0] = 0;
+}
+/* memset to 0, as a call: what compilers put in its place starts slowly. */
+void st_zero(void *p, size_t n);
 
 /* --------------------------------------------------------------------------------------- values */
 
@@ -338,6 +346,7 @@ void st_view_close(st_view *v); /* after its cursors; also fine after rollback o
 ** next call for the same column or st_view_close. */
 int st_view_value(st_view *v, uint64_t row, int col, st_value *out, st_error *err);
 /* The row with this id; ST_NOTFOUND. */
+int64_t st_view_id(st_view *v, uint64_t row);
 int st_view_find(st_view *v, int64_t id, uint64_t *row, st_error *err);
 uint64_t st_view_count(const st_view *v); /* visible rows */
 /* The version of this id that was evicted last, for st_view_value; ST_NOTFOUND when the id lives or

@@ -109,8 +109,8 @@ static int finish(chunker *k, st_error *err)
         k->out->crc[k->at] = st_chunk_crc(k->out, k->p->elem, k->at, k->buf);
         return ST_OK;
     }
-    // Ids are always stored: their chunks are what the number of rows is checked against.
-    if (k->a->col != ST_PHYS_ID && is_default(k, rows)) {
+    // What is always stored is what the number of rows is checked against.
+    if (!k->p->always && is_default(k, rows)) {
         *c = (h5_chunk){H5_UNDEF, 0, 0};
         k->out->crc[k->at] = 0;
         return ST_OK;

@@ -10,11 +10,11 @@
  */
 #include <stdio.h>
 
-#include "st_store.h"
+#include "st_encode.h"
 #include "vec.h"
 
 enum { KEPT = 16 << 10, FRAMES_KEPT = 1 << 20 }; /* bytes that a connection keeps for the next */
-enum { PIECE = 128 << 10, STEP = 256 << 10 };    /* bytes written at a time; by which a log grows */
+enum { STEP = 256 << 10 };                       /* bytes by which a log grows */
 
 /* ---------------------------------------------------------------------------------------- begin */
 
@@ -70,7 +70,7 @@ static int changed_between(const st_gen *g, uint64_t from, uint64_t to)
         const st_map_entry *e = &g->buried.slot[i];
         found = e->used == 1 && e->value > from && e->value <= to;
     }
-    return found;
+    return found || st_gen_sides_changed(g, from, to);
 }
 
 /* What a connection with open views reads must be the newest state (a flush since does not count);
@@ -140,6 +140,7 @@ static int begin_locked(st_conn *c, const st_identity *who, st_error *err)
     t->base_len = t->held ? h->prepared_len : h->committed_len;
     t->base_seq = ST_MAX(t->held ? h->prepared_seq : h->last_seq, floor);
     t->base_sum = t->held ? h->prepared_sum : h->committed_sum;
+    t->start_seq = t->base_seq;
     return ST_OK;
 }
 
@@ -179,221 +180,6 @@ int st_begin(st_conn *c, int timeout_ms, const st_identity *who, st_error *err)
 
 /* ------------------------------------------------------------------------------------ phase one */
 
-typedef struct encoder {
-    st_buf *buf;
-    uint64_t at; /* offset in the log of what buf holds */
-    uint64_t generation, seq, transaction;
-    uint32_t sum; /* of the frame before */
-} encoder;
-
-/* Writes what has gathered: the frames of a large transaction pass through a small buffer. */
-static int write_out(st_conn *c, encoder *e, st_error *err)
-{
-    h5_io *log = c->store->log;
-    h5_error io = {0};
-    if (e->buf->n && log->write(log, e->at, e->buf->p, e->buf->n, &io) != H5_OK) {
-        return st_from_h5(err, &io, "writing the log");
-    }
-    e->at += e->buf->n;
-    e->buf->n = 0;
-    return ST_OK;
-}
-
-static int end_frame(encoder *e, size_t at, int type, st_error *err)
-{
-    return st_frame_end(e->buf, at, type, e->generation, ++e->seq, e->transaction, &e->sum, err);
-}
-
-/* Notes what the frame of a change is about. */
-static int note(st_txn *t, int kind, int64_t id, uint64_t ref, uint64_t seq, st_error *err)
-{
-    ST_TRY(st_grow(&t->change, &t->cap_change, t->nchange + 1, sizeof *t->change, err));
-    t->change[t->nchange++] = (st_logged){.kind = kind, .id = id, .ref = ref, .seq = seq};
-    return ST_OK;
-}
-
-static int encode_put(st_conn *c, encoder *e, uint64_t ref, st_error *err)
-{
-    const st_slot *slot = c->txn.slot[ST_REF_INDEX(ref)];
-    const st_num *small = slot->small;
-    uint64_t at;
-    size_t frame;
-    if (st_map_get(&c->txn.patched, ref, &at)) {
-        small = c->txn.patch[at - 1].small;
-    }
-    ST_TRY(st_frame_begin(e->buf, &frame, err));
-    ST_TRY(st_slot_encode(c->store->schema, slot, small, e->buf, err));
-    ST_TRY(end_frame(e, frame, ST_FRAME_PUT, err));
-    return note(&c->txn, ST_FRAME_PUT, slot->id, ST_REF_INDEX(ref), e->seq, err);
-}
-
-static int encode_set(st_conn *c, encoder *e, int64_t id, uint64_t ref, st_error *err)
-{
-    uint64_t at = 0;
-    size_t frame;
-    if (!st_map_get(&c->txn.patched, ref, &at)) {
-        return ST_OK;
-    }
-    ST_TRY(st_frame_begin(e->buf, &frame, err));
-    ST_TRY(st_small_encode(c->store->schema, id, c->txn.patch[at - 1].small, e->buf, err));
-    ST_TRY(end_frame(e, frame, ST_FRAME_SET, err));
-    return note(&c->txn, ST_FRAME_SET, id, at - 1, e->seq, err);
-}
-
-/* A delete or evict frame. */
-static int encode_end(encoder *e, int type, int64_t id, st_error *err)
-{
-    uint8_t p[8];
-    size_t frame;
-    st_put64(p, (uint64_t)id);
-    ST_TRY(st_frame_begin(e->buf, &frame, err));
-    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
-    return end_frame(e, frame, type, err);
-}
-
-/* A row that was written in this transaction, and evicted in it when evicted says so. */
-static int encode_slot(st_conn *c, encoder *e, uint64_t ref, int evicted, st_error *err)
-{
-    st_txn *t = &c->txn;
-    ST_TRY(encode_put(c, e, ref, err));
-    if (evicted) {
-        ST_TRY(encode_end(e, ST_FRAME_EVICT, t->slot[ST_REF_INDEX(ref)]->id, err));
-        t->change[t->nchange - 1].evicted = e->seq;
-    }
-    return ST_OK;
-}
-
-static int encode_noted(st_txn *t, encoder *e, int type, int64_t id, st_error *err)
-{
-    ST_TRY(encode_end(e, type, id, err));
-    return note(t, type, id, 0, e->seq, err);
-}
-
-/* The end of a row that was there before. A put of the same id replaces the row; only a row that
-** is gone for good, or was not evicted by this very op, needs a frame. */
-static int encode_ended(st_txn *t, encoder *e, size_t i, st_error *err)
-{
-    const st_op *op = &t->op[i];
-    uint64_t entry;
-    if (st_txn_evicts(t, i)) {
-        return encode_noted(t, e, ST_FRAME_EVICT, op->id, err);
-    }
-    // What an op before has to do with the same row has its frame there.
-    if (op->kind == ST_OP_BURY && op->had_entry) {
-        return ST_OK;
-    }
-    return st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE
-               ? encode_noted(t, e, ST_FRAME_DELETE, op->id, err)
-               : ST_OK;
-}
-
-/* Is the version at ref, which is gone, the evicted one of its id? */
-static int version_evicted(const st_txn *t, int64_t id, uint64_t ref)
-{
-    uint64_t entry;
-    return st_map_get(&t->by_id, (uint64_t)id, &entry) && entry != ST_ENTRY_GONE &&
-           (entry & ST_ENTRY_EVICTED) && t->op[entry & ~ST_ENTRY_EVICTED].ref == ref;
-}
-
-static int encode_config(const st_txn *t, encoder *e, st_error *err)
-{
-    for (size_t i = 0; i < t->nconfig; i++) {
-        const st_config_change *c = &t->config[i];
-        size_t frame;
-        ST_TRY(st_frame_begin(e->buf, &frame, err));
-        ST_TRY(st_buf_add(e->buf, c->name, strlen(c->name) + 1, err));
-        ST_TRY(st_buf_add(e->buf, c->value, strlen(c->value) + 1, err));
-        ST_TRY(end_frame(e, frame, ST_FRAME_CONFIG, err));
-    }
-    return ST_OK;
-}
-
-/* The net effect, in the order of the ops: a row that came and went leaves nothing. */
-static int encode_ops(st_conn *c, encoder *e, st_error *err)
-{
-    st_txn *t = &c->txn;
-    for (size_t i = 0; i < t->nop; i++) {
-        const st_op *op = &t->op[i];
-        uint64_t entry, at;
-        if (e->buf->n >= PIECE) {
-            ST_TRY(write_out(c, e, err));
-        }
-        if (op->kind == ST_OP_PUT) {
-            int gone = t->gone[ST_REF_INDEX(op->ref)];
-            int evicted = gone && version_evicted(t, op->id, op->ref);
-            if (!gone || evicted) {
-                ST_TRY(encode_slot(c, e, op->ref, evicted, err));
-            }
-        } else if (op->kind == ST_OP_KILL || op->kind == ST_OP_EVICT || op->kind == ST_OP_BURY) {
-            if (!(op->ref & ST_REF_PRIVATE)) {
-                ST_TRY(encode_ended(t, e, i, err));
-            }
-        } else if (op->kind == ST_OP_PATCH && !(op->ref & ST_REF_PRIVATE) &&
-                   (!st_map_get(&t->killed, op->ref, &entry) ||
-                    version_evicted(t, op->id, op->ref))) {
-            // Once a row: at its newest patch.
-            if (st_map_get(&t->patched, op->ref, &at) && at == op->patch) {
-                ST_TRY(encode_set(c, e, op->id, op->ref, err));
-            }
-        }
-    }
-    return encode_config(t, e, err);
-}
-
-static int encode_prepare(st_conn *c, encoder *e, st_error *err)
-{
-    st_txn *t = &c->txn;
-    uint8_t p[ST_PREPARE_BYTES];
-    size_t frame;
-    memcpy(p, t->who.uuid, 16);
-    st_put64(p + 16, t->who.dev);
-    st_put64(p + 24, t->who.ino);
-    st_put64(p + 32, t->dropped ? ST_PREPARE_DROPPED : 0);
-    ST_TRY(st_frame_begin(e->buf, &frame, err));
-    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
-    ST_TRY(st_buf_add(e->buf, t->host, strlen(t->host), err));
-    return end_frame(e, frame, ST_FRAME_PREPARE, err);
-}
-
-static int encode_abort(encoder *e, uint64_t first, st_error *err)
-{
-    uint8_t p[8];
-    size_t frame;
-    st_put64(p, first);
-    ST_TRY(st_frame_begin(e->buf, &frame, err));
-    ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
-    return end_frame(e, frame, ST_FRAME_ABORT, err);
-}
-
-/* What stays in doubt before this transaction is void when this one counts. */
-static int encode_held(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
-{
-    st_log_header held = *h;
-    st_doubt d;
-    int rc;
-    held.prepared_len = c->txn.base_len;
-    rc = st_doubt_read(c->store, &held, &d, err);
-    for (size_t i = 0; !rc && i < d.n; i++) {
-        rc = encode_abort(e, d.p[i].first, err);
-    }
-    st_doubt_free(&d);
-    return rc;
-}
-
-static int encode_all(st_conn *c, const st_log_header *h, encoder *e, st_error *err)
-{
-    c->txn.nchange = 0;
-    e->generation = h->generation;
-    e->seq = c->txn.base_seq;
-    e->transaction = e->seq + 1;
-    e->sum = c->txn.base_sum;
-    if (c->txn.held) {
-        ST_TRY(encode_held(c, h, e, err));
-    }
-    ST_TRY(encode_ops(c, e, err));
-    return encode_prepare(c, e, err);
-}
-
 /* Has the header name as prepared what was so when this transaction began: what it held, or
 ** nothing. */
 static void unprepare(st_conn *c, st_log_header *h)
@@ -409,7 +195,7 @@ static void unprepare(st_conn *c, st_log_header *h)
 /* Where each commit is synced, the log grows in steps: a sync of bytes written over needs nothing
 ** of the file system's own books. Where there is no room for a step, the frames that are written
 ** have it all the same. */
-static void grow_ahead(st_store *s, encoder *e)
+static void grow_ahead(st_store *s, st_encoder *e)
 {
     uint64_t to = (e->at + STEP - 1) / STEP * STEP;
     h5_error io = {0};
@@ -420,7 +206,7 @@ static void grow_ahead(st_store *s, encoder *e)
     e->buf->n = 0;
 }
 
-static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
+static int write_frames(st_conn *c, int self, st_encoder *e, st_error *err)
 {
     st_store *s = c->store;
     st_txn *t = &c->txn;
@@ -432,7 +218,7 @@ static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
     if (full && s->log->size(s->log, &size, &io) != H5_OK) {
         return st_from_h5(err, &io, "the log");
     }
-    ST_TRY(write_out(c, e, err));
+    ST_TRY(st_encode_write(c, e, err));
     if (full && size < end) {
         grow_ahead(s, e);
     }
@@ -464,7 +250,7 @@ static int write_frames(st_conn *c, int self, encoder *e, st_error *err)
 int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error *err)
 {
     st_txn *t = &c->txn;
-    encoder e = {.buf = &c->frames};
+    st_encoder e = {.buf = &c->frames};
     int self = !(t->who.dev || t->who.ino) || (spare && !t->held), rc = ST_OK;
     *txid = 0;
     if (!t->active || (!t->nop && !t->prepared && !t->held)) {
@@ -476,10 +262,11 @@ int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error
             // What stands there is about to be written over.
             unprepare(c, &t->head);
             t->prepared = 0;
+            t->start_seq = t->prepared_seq;
         }
         c->frames.n = 0;
         e.at = t->base_len;
-        rc = encode_all(c, &t->head, &e, err);
+        rc = st_encode_all(c, &t->head, &e, err);
         rc = rc ? rc : write_frames(c, self, &e, err);
         if (c->frames.cap > FRAMES_KEPT) {
             st_buf_free(&c->frames);
@@ -512,6 +299,15 @@ static void recycle_map(st_map *m)
     }
 }
 
+static void recycle_side(st_side *s)
+{
+    if (s->cap_rec * sizeof *s->rec > KEPT) {
+        st_side_free(s);
+    } else if (s->n || s->next) {
+        st_side_clear(s);
+    }
+}
+
 /* Moves what open views may still show out of the transaction, frees the rest. */
 static void end_txn(st_conn *c)
 {
@@ -538,6 +334,9 @@ static void end_txn(st_conn *c)
     recycle(&t->op, &t->cap_op, sizeof *t->op);
     recycle(&t->mark, &t->cap_mark, sizeof *t->mark);
     recycle(&t->change, &t->cap_change, sizeof *t->change);
+    for (int side = 0; side < ST_SIDES; side++) {
+        recycle_side(&t->side[side]);
+    }
     recycle_map(&t->by_id);
     recycle_map(&t->killed);
     recycle_map(&t->patched);
@@ -560,6 +359,9 @@ void st_txn_free(st_conn *c)
     h5_free(t->op);
     h5_free(t->mark);
     h5_free(t->change);
+    for (int side = 0; side < ST_SIDES; side++) {
+        st_side_free(&t->side[side]);
+    }
     st_map_free(&t->by_id);
     st_map_free(&t->killed);
     st_map_free(&t->patched);
@@ -668,6 +470,8 @@ static void hand_over(st_conn *c)
             at = k->ref;
             k->small = t->patch[at].small;
             t->patch[at].small = NULL;
+        } else if (k->rec) {
+            st_rec_ref(k->rec);
         }
     }
     if (st_gen_adopt(g, t->change, t->nchange, NULL) == ST_OK) {
@@ -682,6 +486,7 @@ static void hand_over(st_conn *c)
         for (size_t i = 0; i < t->nchange; i++) {
             st_slot_free(t->change[i].slot);
             h5_free(t->change[i].small);
+            st_rec_unref(t->change[i].rec);
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -695,15 +500,15 @@ static void append_commit_frame(st_conn *c)
     st_log_header *h = &c->txn.head;
     st_error e = {0, ""};
     h5_error io = {0};
-    encoder commit = {.buf = &c->frames,
-                      .generation = h->generation,
-                      .seq = h->last_seq,
-                      .transaction = h->last_seq,
-                      .sum = h->committed_sum};
+    st_encoder commit = {.buf = &c->frames,
+                         .generation = h->generation,
+                         .seq = h->last_seq,
+                         .transaction = h->last_seq,
+                         .sum = h->committed_sum};
     size_t frame;
     c->frames.n = 0;
     if (st_frame_begin(commit.buf, &frame, &e) == ST_OK &&
-        end_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
+        st_encode_frame(&commit, frame, ST_FRAME_COMMIT, &e) == ST_OK &&
         s->log->write(s->log, h->committed_len, commit.buf->p, commit.buf->n, &io) == H5_OK) {
         h->committed_len += commit.buf->n;
         h->committed_sum = commit.sum;
@@ -752,15 +557,15 @@ static void void_prepared(st_conn *c)
     st_txn *t = &c->txn;
     st_error e = {0, ""};
     h5_error io = {0};
-    encoder abort = {.buf = &c->frames,
-                     .generation = t->head.generation,
-                     .seq = t->base_seq,
-                     .transaction = t->prepared_seq,
-                     .sum = t->base_sum};
+    st_encoder abort = {.buf = &c->frames,
+                        .generation = t->head.generation,
+                        .seq = t->base_seq,
+                        .transaction = t->prepared_seq,
+                        .sum = t->base_sum};
     // Written over the first frame, so that nothing that scans the log can take the transaction for
     // one.
     c->frames.n = 0;
-    if (encode_abort(&abort, t->base_seq + 1, &e) == ST_OK) {
+    if (st_encode_abort(&abort, t->start_seq + 1, &e) == ST_OK) {
         s->log->write(s->log, t->base_len, abort.buf->p, abort.buf->n, &io);
     }
     unprepare(c, &t->head);

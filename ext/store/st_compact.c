@@ -34,7 +34,8 @@ typedef struct compactor {
     uint64_t nlive;
     uint32_t *row; /* old position of each new one */
     st_colimg *col;
-    int text, at;    /* the column at hand */
+    int side;        /* the table at hand, -1 for the rows; row and nlive are its */
+    int text, at;    /* and its column */
     uint64_t offset; /* of the text at hand */
     uint8_t scratch[8];
     st_root_sortrun sorted[ST_SORTS];
@@ -43,6 +44,7 @@ typedef struct compactor {
     uint64_t lists;
     st_root_run tail;
     size_t ntail;
+    st_root_side sides[ST_SIDES];
     char *tmp;
 } compactor;
 
@@ -56,11 +58,17 @@ static int piece_fixed(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st
     return st_read_at(&k->r, k->at, k->row[i], p, &run, err);
 }
 
+static int read_stored(compactor *k, uint64_t i, const uint8_t **p, size_t *n, st_error *err)
+{
+    return k->side < 0 ? st_read_stored(&k->r, k->text, k->row[i], p, n, err)
+                       : st_read_side_stored(&k->r, k->side, k->text, k->row[i], p, n, err);
+}
+
 static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
 {
     compactor *k = ctx;
     size_t bytes;
-    ST_TRY(st_read_stored(&k->r, k->text, k->row[i], p, &bytes, err));
+    ST_TRY(read_stored(k, i, p, &bytes, err));
     *n = bytes;
     return ST_OK;
 }
@@ -71,7 +79,7 @@ static int piece_offset(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, s
     const uint8_t *data;
     size_t bytes;
     if (i) {
-        ST_TRY(st_read_stored(&k->r, k->text, k->row[i - 1], &data, &bytes, err));
+        ST_TRY(read_stored(k, i - 1, &data, &bytes, err));
         k->offset += bytes;
     }
     st_put64(k->scratch, k->offset);
@@ -96,7 +104,8 @@ static int write_column(compactor *k, int c, st_colwrite *a, st_error *err)
     return st_col_write(a, &k->col[c], err);
 }
 
-static int write_text(compactor *k, int text, st_error *err)
+/* data: the physical column of its bytes. */
+static int write_text(compactor *k, int text, int col, st_error *err)
 {
     st_colwrite data = {.npiece = k->nlive, .piece = piece_data};
     st_colwrite offsets = {.nnew = k->nlive + 1, .npiece = k->nlive + 1, .piece = piece_offset};
@@ -105,26 +114,80 @@ static int write_text(compactor *k, int text, st_error *err)
     for (uint64_t i = 0; i < k->nlive; i++) {
         const uint8_t *p;
         size_t n;
-        ST_TRY(st_read_stored(&k->r, text, k->row[i], &p, &n, err));
+        ST_TRY(read_stored(k, i, &p, &n, err));
         data.nnew += n;
     }
-    ST_TRY(write_column(k, st_phys_data(text), &data, err));
-    return write_column(k, st_phys_offsets(text), &offsets, err);
+    ST_TRY(write_column(k, col, &data, err));
+    return write_column(k, col + 1, &offsets, err);
 }
 
 static int write_columns(compactor *k, st_error *err)
 {
     const st_schema *s = k->im->schema;
-    for (int c = 0; c < s->nphys; c++) {
+    for (int c = 0; c < s->nmemory; c++) {
         st_colwrite a = {.nnew = k->nlive, .npiece = k->nlive, .piece = piece_fixed};
         if (c < ST_PHYS_TEXTS || c >= st_phys_small(s, 0)) {
             ST_TRY(write_column(k, c, &a, err));
         }
     }
     for (int t = 0; t < s->ntext; t++) {
-        ST_TRY(write_text(k, t, err));
+        ST_TRY(write_text(k, t, st_phys_data(t), err));
     }
     return ST_OK;
+}
+
+/* The live records of a table beside the rows. */
+static int list_records(compactor *k, int side, st_error *err)
+{
+    uint64_t n = k->im->side[side].n, run;
+    k->row = h5_alloc_array((size_t)n + 1, sizeof *k->row);
+    k->nlive = 0;
+    if (!k->row) {
+        return st_nomem(err);
+    }
+    for (uint64_t row = 0; row < n; row++) {
+        const uint8_t *p;
+        ST_TRY(st_read_at(&k->r, st_phys_side(k->im->schema, side), row, &p, &run, err));
+        if (*p == ST_LIVE_SHOWS) {
+            k->row[k->nlive++] = (uint32_t)row;
+        }
+    }
+    return ST_OK;
+}
+
+static int side_columns(compactor *k, int side, st_error *err)
+{
+    const st_schema *s = k->im->schema;
+    k->side = side;
+    ST_TRY(list_records(k, side, err));
+    for (int c = st_phys_side(s, side); c < st_phys_side_data(s, side, 0); c++) {
+        st_colwrite a = {.nnew = k->nlive, .npiece = k->nlive, .piece = piece_fixed};
+        ST_TRY(write_column(k, c, &a, err));
+    }
+    for (int t = 0; t < st_side_defs[side].ntext; t++) {
+        ST_TRY(write_text(k, t, st_phys_side_data(s, side, t), err));
+    }
+    return ST_OK;
+}
+
+static int write_sides(compactor *k, st_error *err)
+{
+    uint32_t *row = k->row;
+    uint64_t nlive = k->nlive;
+    int rc = ST_OK;
+    for (int side = 0; side < ST_SIDES && !rc; side++) {
+        k->sides[side] = (st_root_side){.there = k->im->side[side].group != H5_UNDEF,
+                                        .touched = 1,
+                                        .next = k->gen->side[side].next};
+        if (k->sides[side].there) {
+            rc = side_columns(k, side, err);
+            h5_free(k->row);
+        }
+    }
+    k->side = -1;
+    k->row = row;
+    k->nlive = nlive;
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------------- indexes */
@@ -334,6 +397,7 @@ static int write_root(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
                  .lists = k->lists,
                  .tail = &k->tail,
                  .ntail = k->ntail};
+    memcpy(r.side, k->sides, sizeof r.side);
     ST_TRY(st_root_write(&r, k->w, &at, err));
     if (h5_writer_flush(k->w, &h) != H5_OK) {
         return st_from_h5(err, &h, "writing the new file");
@@ -361,6 +425,7 @@ static int write_file(compactor *k, uint8_t sb[H5_SUPERBLOCK_BYTES], st_error *e
         return st_from_h5(err, &h, "writing the new file");
     }
     ST_TRY(write_columns(k, err));
+    ST_TRY(write_sides(k, err));
     for (int i = 0; i < ST_SORTS; i++) {
         ST_TRY(write_sorted(k, i, err));
     }
@@ -462,7 +527,7 @@ int st_compact_mend(st_store *s, st_error *err)
 
 int st_compact_locked(st_store *s, uint64_t *saved, st_error *err)
 {
-    compactor k = {.store = s, .fd = -1};
+    compactor k = {.store = s, .fd = -1, .side = -1};
     uint8_t sb[H5_SUPERBLOCK_BYTES];
     uint64_t rows, before = 0, after = 0;
     h5_error h = {0};

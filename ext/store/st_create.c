@@ -122,34 +122,21 @@ static void now_iso(char *out, size_t n)
     strftime(out, n, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
 
-/* Columns without rows; offsets has its first entry, a 0, which is also what nothing stored reads
-** as. */
+/* Columns without rows. Tables beside them are made when they get their first record. */
 static int empty_columns(const st_schema *s, const st_options *o, st_colimg **out, st_error *err)
 {
     st_colimg *col = h5_calloc((size_t)s->nphys, sizeof *col);
+    *out = col; // the caller frees what there is
     if (!col) {
         return st_nomem(err);
     }
-    for (int c = 0; c < s->nphys; c++) {
-        col[c].n = (uint64_t)s->phys[c].extra;
-        col[c].chunk_rows = s->phys[c].chunk_small;
-        st_root_pipeline(s, o, c, &col[c].pipeline);
-        if (col[c].n) {
-            col[c].chunk = h5_malloc(sizeof *col[c].chunk);
-            if (!col[c].chunk) {
-                *out = col; // the caller frees what there is
-                return st_nomem(err);
-            }
-            col[c].nchunk = 1;
-            *col[c].chunk = (h5_chunk){H5_UNDEF, 0, 0};
-            col[c].crc = h5_calloc(1, sizeof *col[c].crc);
-            if (!col[c].crc) {
-                *out = col;
-                return st_nomem(err);
-            }
+    for (int c = 0; c < s->nmemory; c++) {
+        ST_TRY(st_column_empty(s, o, c, &col[c], err));
+        col[c].crc = h5_calloc(1, sizeof *col[c].crc);
+        if (!col[c].crc) {
+            return st_nomem(err);
         }
     }
-    *out = col;
     return ST_OK;
 }
 

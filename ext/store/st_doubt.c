@@ -12,7 +12,9 @@
  * abort frames for them first; these count when its own transaction does, which is when the host
  * has committed something else. Whichever way it goes, one number in the host decides: the newest
  * transaction whose id the state row has reached is committed, those behind it never were, and
- * those before it are void.
+ * those before it are void. The row has reached it when it holds that very id: after a power loss
+ * the log may have kept an attempt that was written over since, or taken back, while the row is
+ * further on.
  *
  * A transaction in which the table of its row was dropped counts when the row is gone from the host
  * file that its prepare frame names.
@@ -91,7 +93,7 @@ int st_doubt_reader(st_store *s, const st_log_header *h, const st_host *host,
             rc = st_fail(err, got, "%s", e.text);
         } else if (d.p[i].dropped ? got && host->is_file &&
                                         host->is_file(host->ctx, d.p[i].who.dev, d.p[i].who.ino)
-                                  : !got && txid >= 0 && (uint64_t)txid >= d.p[i].seq) {
+                                  : !got && txid >= 0 && (uint64_t)txid == d.p[i].seq) {
             *found = d.p[i];
             rc = 1;
         }
@@ -139,7 +141,7 @@ static int ask_host(st_store *s, const st_log_header *h, const st_host *host,
                  ? host->verdict(host->ctx, p->who.uuid, &txid, firm, &e)
                  : ST_NOTFOUND;
     *yes = p->dropped ? rc == ST_NOTFOUND && who && same_file(who, &p->who)
-                      : rc == ST_OK && txid >= 0 && (uint64_t)txid >= p->seq;
+                      : rc == ST_OK && txid >= 0 && (uint64_t)txid == p->seq;
     if (rc == ST_OK || (rc == ST_NOTFOUND && who && same_file(who, &p->who))) {
         return ST_OK;
     }

@@ -81,6 +81,7 @@ static int write_root(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *e
                  .lists = f->lists,
                  .tail = f->tail,
                  .ntail = f->ntail};
+    memcpy(r.side, f->side, sizeof r.side);
     return st_root_write(&r, f->w, root, err);
 }
 
@@ -100,6 +101,7 @@ static int write_all(st_fold *f, uint64_t last_seq, uint64_t *root, st_error *er
         return st_from_h5(err, &h, "writing the file");
     }
     ST_TRY(st_fold_columns(f, err));
+    ST_TRY(st_fold_sides(f, err));
     ST_TRY(st_fold_sorted(f, err));
     ST_TRY(st_fold_text(f, err));
     ST_TRY(st_fold_lists(f, err));
@@ -153,6 +155,11 @@ static int flip(st_store *s, st_log_header *h, const uint8_t sb[H5_SUPERBLOCK_BY
 
 static int nothing_to_do(const st_gen *g, const st_log_header *h)
 {
+    for (int side = 0; side < ST_SIDES; side++) {
+        if (g->side[side].n || g->side[side].nkill) {
+            return 0;
+        }
+    }
     return !g->nslot && !g->nkill && !g->npatch && !g->config_changed &&
            h->committed_len == ST_LOG_START;
 }

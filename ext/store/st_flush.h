@@ -10,6 +10,10 @@
 #include "st_root.h"
 #include "st_store.h"
 
+/* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which
+** the slot or record has left room for. */
+uint64_t st_stored_bytes(const st_span *t);
+
 /* A row to append. */
 typedef struct st_newrow {
     const st_slot *slot;
@@ -50,12 +54,17 @@ typedef struct st_fold {
     uint64_t lists; /* as in st_root */
     st_root_run *tail;
     size_t ntail;
+    st_root_side side[ST_SIDES];
 } st_fold;
 
 /* What the overlay amounts to: rows to append, values to change, rows that end. */
 int st_fold_collect(st_fold *f, st_error *err);
-/* Writes all columns. */
+/* Writes all columns of the rows. */
 int st_fold_columns(st_fold *f, st_error *err);
+/* One column; always: also when there is nothing new. */
+int st_fold_column(st_fold *f, int col, st_colwrite *a, int always, st_error *err);
+/* st_foldside.c: the tables beside the rows. */
+int st_fold_sides(st_fold *f, st_error *err);
 /* st_foldindex.c: the runs of the id and time indexes, and of the text index. */
 int st_fold_sorted(st_fold *f, st_error *err);
 int st_fold_text(st_fold *f, st_error *err);

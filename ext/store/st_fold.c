@@ -71,9 +71,7 @@ typedef struct piece_ctx {
     uint8_t *fine;    /* of all rows, made with their coarse halves */
 } piece_ctx;
 
-/* Bytes a text takes in the file (st_schema.h, NULL): one more when all of them are NUL, which
-** st_row.c has left room for. */
-static uint64_t stored_bytes(const st_span *t)
+uint64_t st_stored_bytes(const st_span *t)
 {
     size_t i = 0;
     if (!t->p) {
@@ -164,7 +162,7 @@ static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_
     const st_span *t = &c->f->row[i].slot->text[c->text];
     (void)err;
     *p = t->p;
-    *n = stored_bytes(t);
+    *n = st_stored_bytes(t);
     return ST_OK;
 }
 
@@ -172,7 +170,7 @@ static int piece_offset(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, s
 {
     piece_ctx *c = ctx;
     (void)err;
-    c->offset += stored_bytes(&c->f->row[i].slot->text[c->text]);
+    c->offset += st_stored_bytes(&c->f->row[i].slot->text[c->text]);
     st_put64(c->scratch, c->offset);
     *p = c->scratch;
     *n = 1;
@@ -232,7 +230,7 @@ static int live_changes(st_fold *f, st_change **out, size_t *n, st_error *err)
 
 /* -------------------------------------------------------------------------------------- columns */
 
-static int write_column(st_fold *f, int col, st_colwrite *a, st_error *err)
+int st_fold_column(st_fold *f, int col, st_colwrite *a, int always, st_error *err)
 {
     a->schema = f->gen->schema;
     a->reader = &f->reader;
@@ -240,7 +238,7 @@ static int write_column(st_fold *f, int col, st_colwrite *a, st_error *err)
     a->w = f->w;
     a->io = f->store->file->io;
     a->col = col;
-    if (!a->nnew && !a->nchange) {
+    if (!a->nnew && !a->nchange && !always) {
         return ST_OK;
     }
     f->touched[col] = 1;
@@ -266,7 +264,7 @@ static int fixed_columns(st_fold *f, piece_ctx *c, st_error *err)
             a.change = change;
         }
         memset(c->scratch, 0, f->gen->schema->phys[ST_PHYS_EMBEDDING].elem);
-        rc = rc ? rc : write_column(f, col, &a, err);
+        rc = rc ? rc : st_fold_column(f, col, &a, 0, err);
         h5_free(change);
         ST_TRY(rc);
     }
@@ -281,10 +279,10 @@ static int text_columns(st_fold *f, piece_ctx *c, st_error *err)
         c->text = t;
         c->offset = f->gen->image->col[st_phys_data(t)].n;
         for (size_t i = 0; i < f->nrow; i++) {
-            data.nnew += stored_bytes(&f->row[i].slot->text[t]);
+            data.nnew += st_stored_bytes(&f->row[i].slot->text[t]);
         }
-        ST_TRY(write_column(f, st_phys_data(t), &data, err));
-        ST_TRY(write_column(f, st_phys_offsets(t), &offsets, err));
+        ST_TRY(st_fold_column(f, st_phys_data(t), &data, 0, err));
+        ST_TRY(st_fold_column(f, st_phys_offsets(t), &offsets, 0, err));
     }
     return ST_OK;
 }
@@ -297,7 +295,7 @@ static int small_columns(st_fold *f, piece_ctx *c, st_error *err)
         int rc = small_changes(f, i, &change, &a.nchange, err);
         a.change = change;
         c->small = i;
-        rc = rc ? rc : write_column(f, st_phys_small(f->gen->schema, i), &a, err);
+        rc = rc ? rc : st_fold_column(f, st_phys_small(f->gen->schema, i), &a, 0, err);
         h5_free(change);
         ST_TRY(rc);
     }

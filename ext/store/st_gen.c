@@ -31,6 +31,9 @@ int st_gen_new(st_image *image, st_gen **out, st_error *err)
     g->last_seq = image->last_seq;
     g->next_id = image->next_id;
     g->options = image->options;
+    for (int side = 0; side < ST_SIDES; side++) {
+        g->side[side].next = image->side[side].next;
+    }
     *out = g;
     return ST_OK;
 }
@@ -62,6 +65,9 @@ void st_gen_unref(st_gen *g)
     st_map_free(&g->killed);
     st_map_free(&g->evicted);
     st_map_free(&g->buried);
+    for (int side = 0; side < ST_SIDES; side++) {
+        st_side_free(&g->side[side]);
+    }
     st_map_free(&g->patched);
     vec_text_free(g->text);
     h5_free(g);
@@ -279,6 +285,9 @@ static int apply(st_gen *g, const st_frame *f, st_error *err)
         return apply_set(g, f, err);
     case ST_FRAME_CONFIG:
         return apply_config(g, f, err);
+    case ST_FRAME_SIDE_PUT:
+    case ST_FRAME_SIDE_DELETE:
+        return st_gen_side_apply(g, f, err);
     case ST_FRAME_PREPARE:
     case ST_FRAME_COMMIT:
     case ST_FRAME_ABORT:
@@ -317,16 +326,43 @@ static void adopt_one(st_gen *g, st_logged *c)
             evict_version(g, ST_REF_OVERLAY | (g->nslot - 1), c->evicted, NULL);
         }
         break;
+    case ST_FRAME_SIDE_PUT:
+    case ST_FRAME_SIDE_DELETE:
+        st_gen_side_take(g, c->rec, c->kind == ST_FRAME_SIDE_PUT, c->state, c->ref, c->seq);
+        break;
     default:
         end_any(g, c->ref, c->state, c->seq, NULL);
     }
 }
 
+/* Which version a change is about. */
+static int adopt_find(st_gen *g, st_logged *c, st_error *err)
+{
+    c->state = ST_VERSION_NONE;
+    if (c->rec) {
+        st_key key = st_rec_key(c->rec);
+        int rc = st_gen_side_find(g, &g->reader, c->rec->side, &key, ST_SEQ_NEVER - 1, &c->ref,
+                                  err);
+        c->state = rc > 0;
+        return rc < 0 ? rc : ST_OK;
+    }
+    if (c->kind == ST_FRAME_PUT && c->id >= g->next_id) {
+        return ST_OK; // an id that never was
+    }
+    return st_gen_newest(g, &g->reader, c->id, ST_SEQ_NEVER - 1, &c->ref, &c->state, err);
+}
+
 int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err)
 {
-    size_t evicts = 0;
+    size_t evicts = 0, records[ST_SIDES] = {0};
     for (size_t i = 0; i < n; i++) {
         evicts += change[i].kind == ST_FRAME_EVICT || change[i].evicted;
+        if (change[i].rec) {
+            records[change[i].rec->side]++;
+        }
+    }
+    for (int side = 0; side < ST_SIDES; side++) {
+        ST_TRY(records[side] ? st_side_room(&g->side[side], records[side], err) : ST_OK);
     }
     ST_TRY(room(g, n, err));
     ST_TRY(st_map_reserve(&g->by_id, n, err));
@@ -335,11 +371,7 @@ int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err)
     ST_TRY(evicts ? st_map_reserve(&g->evicted, evicts, err) : ST_OK);
     ST_TRY(g->evicted.n ? st_map_reserve(&g->buried, n, err) : ST_OK);
     for (size_t i = 0; i < n; i++) {
-        st_logged *c = &change[i];
-        c->state = ST_VERSION_NONE;
-        if (c->kind != ST_FRAME_PUT || c->id < g->next_id) { // else an id that never was
-            ST_TRY(st_gen_newest(g, &g->reader, c->id, ST_SEQ_NEVER - 1, &c->ref, &c->state, err));
-        }
+        ST_TRY(adopt_find(g, &change[i], err));
     }
     for (size_t i = 0; i < n; i++) {
         adopt_one(g, &change[i]);

@@ -17,6 +17,7 @@
 
 #include "st_image.h"
 #include "st_row.h"
+#include "st_side.h"
 
 #define ST_REF_OVERLAY    ((uint64_t)1 << 62)
 #define ST_REF_PRIVATE    ((uint64_t)2 << 62)
@@ -61,6 +62,8 @@ typedef struct st_gen {
     st_map evicted; /* ref of a version that an evict frame ended -> 1 */
     st_map buried;  /* ref of one of those that is not to be found any more -> sequence */
 
+    st_side side[ST_SIDES]; /* records beside the rows */
+
     st_patch *patch;
     size_t npatch, cap_patch;
     st_map patched; /* ref -> 1 + newest patch */
@@ -75,19 +78,20 @@ void st_gen_unref(st_gen *g);
 
 /* A change as a frame of the log tells it, for st_gen_adopt. */
 typedef struct st_logged {
-    int kind; /* ST_FRAME_PUT, _DELETE, _SET or _EVICT */
+    int kind; /* ST_FRAME_PUT, _DELETE, _SET, _EVICT, _SIDE_PUT or _SIDE_DELETE */
     int64_t id;
     uint64_t seq;
     uint64_t evicted; /* PUT: sequence of the evict frame behind it, or 0 */
     st_slot *slot;    /* PUT */
     st_num *small;    /* SET */
+    st_rec *rec;      /* SIDE_: the record, counted */
     uint64_t ref;     /* scratch: the version that was there */
-    int state;        /* and what it is */
+    int state;        /* and what it is; SIDE_: is there one */
 } st_logged;
 
 /* Takes a transaction that this process has just written at g->replayed from memory: the n frames
-** of its changes, no id twice, as st_gen_replay would read them. On success slots and smalls belong
-** to g; the caller moves replayed, sum and last_seq. Whole or not at all. */
+** of its changes, no id twice, as st_gen_replay would read them. On success slots, smalls and
+** records belong to g; the caller moves replayed, sum and last_seq. Whole or not at all. */
 int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err);
 /* Has g->text hold the tokens of all slots. */
 int st_gen_index(st_gen *g, st_error *err);
@@ -109,6 +113,16 @@ int st_gen_find(st_gen *g, st_reader *r, int64_t id, uint64_t seq, uint64_t *ref
 /* The small values of a base row or slot as its newest patch up to seq has them; NULL when no patch
 ** touches it. */
 const st_num *st_gen_patch(const st_gen *g, uint64_t ref, uint64_t seq);
+
+/* st_sidelog.c: the record with this key in the snapshot seq: 1 and *ref, 0, or negative. */
+int st_gen_side_find(st_gen *g, st_reader *r, int side, const st_key *key, uint64_t seq,
+                     uint64_t *ref, st_error *err);
+int st_gen_side_apply(st_gen *g, const st_frame *f, st_error *err);
+/* Puts (or deletes) what is in its frame seq, with ref the version that was there if found; there
+** is room. Takes the reference. */
+void st_gen_side_take(st_gen *g, st_rec *rec, int put, int found, uint64_t ref, uint64_t seq);
+/* Is there a change among the sequences above from, up to to? */
+int st_gen_sides_changed(const st_gen *g, uint64_t from, uint64_t to);
 
 /* Reads frames one by one. */
 typedef struct st_log_reader {

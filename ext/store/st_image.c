@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "st_lists.h"
+#include "st_root.h"
 #include "st_turns.h"
 
 #include <stdio.h>
@@ -223,9 +224,11 @@ static int read_meta(st_image *im, h5_file *f, const uint8_t uuid[16], st_error 
 
 /* -------------------------------------------------------------------------------------- columns */
 
-static int wrong_column(st_error *err, const char *path, const char *what)
+static int wrong_column(const st_image *im, int c, const char *what, st_error *err)
 {
-    return st_fail(err, ST_CORRUPT, "/memory/%s: %s", path, what);
+    char where[2 * ST_NAME_MAX];
+    return st_fail(err, ST_CORRUPT, "%s: %s", st_phys_where(im->schema, c, where, sizeof where),
+                   what);
 }
 
 static int check_column(const st_image *im, int c, const h5_dataset_info *d, st_error *err)
@@ -234,22 +237,22 @@ static int check_column(const st_image *im, int c, const h5_dataset_info *d, st_
     int rank = p->width > 1 ? 2 : 1;
     uint64_t bytes;
     if (!d || d->layout != H5_LAYOUT_CHUNKED) {
-        return wrong_column(err, p->path, "no chunked dataset");
+        return wrong_column(im, c, "no chunked dataset", err);
     }
     if (d->type.cls != p->type.cls || d->type.size != p->type.size ||
         d->type.is_signed != p->type.is_signed || d->type.big_endian) {
-        return wrong_column(err, p->path, "another type than the column has");
+        return wrong_column(im, c, "another type than the column has", err);
     }
     // A width of 1 is a 1-D dataset but for dim = 1, where /memory/embedding stays [n, 1].
     if (c == ST_PHYS_EMBEDDING || st_phys_is_plane(c)) {
         rank = 2;
     }
     if (d->rank != rank || (rank == 2 && (d->dims[1] != p->width || d->chunk[1] != p->width))) {
-        return wrong_column(err, p->path, "another shape than the column has");
+        return wrong_column(im, c, "another shape than the column has", err);
     }
     bytes = (uint64_t)d->chunk[0] * p->elem;
     if (!d->chunk[0] || bytes > ST_CHUNK_BYTES_MAX) {
-        return wrong_column(err, p->path, "chunks larger than this library reads");
+        return wrong_column(im, c, "chunks larger than this library reads", err);
     }
     return ST_OK;
 }
@@ -266,7 +269,7 @@ static int open_column(st_image *im, h5_file *f, const h5_object *group, const c
     size_t n = 0;
     int rc;
     if (!link) {
-        return wrong_column(err, p->path, "missing");
+        return wrong_column(im, c, "missing", err);
     }
     if (h5_object_open(f, link->addr, &o, &h) != H5_OK) {
         return st_from_h5(err, &h, p->path);
@@ -284,15 +287,15 @@ static int open_column(st_image *im, h5_file *f, const h5_object *group, const c
         col->nchunk = n;
     }
     if (!rc && (col->n > (uint64_t)col->nchunk * col->chunk_rows)) {
-        rc = wrong_column(err, p->path, "fewer chunks than rows");
+        rc = wrong_column(im, c, "fewer chunks than rows", err);
     }
     for (size_t i = 0; i < n && !rc; i++) {
         const h5_chunk *k = &col->chunk[i];
         if (k->addr != H5_UNDEF && (k->addr > im->map_n || k->size > im->map_n - k->addr)) {
-            rc = wrong_column(err, p->path, "a chunk outside the file");
+            rc = wrong_column(im, c, "a chunk outside the file", err);
         } else if (k->addr != H5_UNDEF && !col->pipeline.n &&
                    k->size != col->chunk_rows * p->elem) {
-            rc = wrong_column(err, p->path, "a chunk of another size");
+            rc = wrong_column(im, c, "a chunk of another size", err);
         }
     }
     h5_object_close(o);
@@ -320,6 +323,32 @@ static int make_fill(st_image *im, int c, st_error *err)
     return ST_OK;
 }
 
+int st_image_column(st_image *im, h5_file *f, const h5_object *group, const char *name, int c,
+                    st_error *err)
+{
+    ST_TRY(open_column(im, f, group, name, c, err));
+    return make_fill(im, c, err);
+}
+
+/* Offsets have their first entry, a 0, which is also what nothing stored reads as. */
+int st_column_empty(const st_schema *s, const st_options *o, int c, st_colimg *out, st_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->n = (uint64_t)s->phys[c].extra;
+    out->chunk_rows = s->phys[c].chunk_small;
+    out->header = H5_UNDEF;
+    st_root_pipeline(s, o, c, &out->pipeline);
+    if (out->n) {
+        out->chunk = h5_malloc(sizeof *out->chunk);
+        if (!out->chunk) {
+            return st_nomem(err);
+        }
+        out->nchunk = 1;
+        *out->chunk = (h5_chunk){H5_UNDEF, 0, 0};
+    }
+    return ST_OK;
+}
+
 /* A column's group and name: "content/data" lies in the group content. */
 static int open_one(st_image *im, h5_file *f, const h5_object *memory, const h5_object *vector,
                     int c, st_error *err)
@@ -331,20 +360,20 @@ static int open_one(st_image *im, h5_file *f, const h5_object *memory, const h5_
     h5_error h = {0};
     int rc;
     if (st_phys_is_plane(c)) {
-        return open_column(im, f, vector, path, c, err);
+        return st_image_column(im, f, vector, path, c, err);
     }
     if (!slash) {
-        return open_column(im, f, memory, path, c, err);
+        return st_image_column(im, f, memory, path, c, err);
     }
     snprintf(name, sizeof name, "%.*s", (int)(slash - path), path);
     link = h5_object_link(memory, name);
     if (!link) {
-        return wrong_column(err, path, "missing");
+        return wrong_column(im, c, "missing", err);
     }
     if (h5_object_open(f, link->addr, &sub, &h) != H5_OK) {
         return st_from_h5(err, &h, path);
     }
-    rc = open_column(im, f, sub, slash + 1, c, err);
+    rc = st_image_column(im, f, sub, slash + 1, c, err);
     h5_object_close(sub);
     return rc;
 }
@@ -353,14 +382,13 @@ static int check_rows(st_image *im, st_error *err)
 {
     im->nrow = im->col[ST_PHYS_ID].n;
     if (im->nrow > ST_ROWS_MAX || im->nrow > im->map_n / 8 || im->col[ST_PHYS_ID].fill) {
-        return wrong_column(err, "id", "more rows than the file can hold");
+        return wrong_column(im, ST_PHYS_ID, "more rows than the file can hold", err);
     }
-    for (int c = 0; c < im->schema->nphys; c++) {
+    for (int c = 0; c < im->schema->nmemory; c++) {
         int text = c >= ST_PHYS_TEXTS && c < st_phys_small(im->schema, 0);
         int data = text && ((c - ST_PHYS_TEXTS) & 1) == 0;
         if (!data && im->col[c].n != im->nrow + (uint64_t)im->schema->phys[c].extra) {
-            return wrong_column(err, im->schema->phys[c].path,
-                                "another number of rows than /memory/id");
+            return wrong_column(im, c, "another number of rows than /memory/id", err);
         }
     }
     return ST_OK;
@@ -375,9 +403,8 @@ static int open_columns(st_image *im, h5_file *f, st_error *err)
     if (!rc && !im->col) {
         rc = st_nomem(err);
     }
-    for (int c = 0; c < im->schema->nphys && !rc; c++) {
+    for (int c = 0; c < im->schema->nmemory && !rc; c++) {
         rc = open_one(im, f, memory, vector, c, err);
-        rc = rc ? rc : make_fill(im, c, err);
     }
     h5_object_close(memory);
     h5_object_close(vector);
@@ -586,11 +613,16 @@ uint32_t st_chunk_crc(const st_colimg *c, size_t elem, uint64_t chunk, const uin
 
 static int open_sum(st_image *im, h5_file *f, const h5_object *group, int c, st_error *err)
 {
+    static const uint8_t none[4];
     st_colimg *col = &im->col[c];
     char name[ST_NAME_MAX + 16];
     const h5_link *link;
     uint64_t bytes;
     col->sum_header = H5_UNDEF;
+    if (col->header == H5_UNDEF) { // of a table that is not there; at most one chunk, not stored
+        col->sum = none;
+        return ST_OK;
+    }
     if (!col->nchunk) {
         return ST_OK;
     }
@@ -687,6 +719,7 @@ int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
     }
     pthread_mutex_init(&im->lock, NULL);
     pthread_mutex_init(&im->cache_lock, NULL);
+    pthread_mutex_init(&im->index_lock, NULL);
     im->refs = 1;
     im->schema = schema;
     im->file = file;
@@ -696,6 +729,7 @@ int st_image_open(st_file *file, const uint8_t superblock[H5_SUPERBLOCK_BYTES],
     rc = map_file(im, err);
     rc = rc ? rc : read_meta(im, f, uuid, err);
     rc = rc ? rc : open_columns(im, f, err);
+    rc = rc ? rc : st_image_sides(im, f, err);
     for (int i = 0; i < ST_SORTS && !rc; i++) {
         rc = open_sortruns(im, f, i, err);
     }
@@ -719,6 +753,7 @@ void st_image_unref(st_image *im)
         return;
     }
     st_cache_free(im);
+    st_image_sides_free(im);
     for (size_t i = 0; i < im->nrun; i++) {
         vec_run_close(im->run[i].run);
     }
@@ -744,6 +779,7 @@ void st_image_unref(st_image *im)
     }
     pthread_mutex_destroy(&im->lock);
     pthread_mutex_destroy(&im->cache_lock);
+    pthread_mutex_destroy(&im->index_lock);
     h5_free(im);
 }
 

@@ -8,6 +8,7 @@
  * FILE      attributes of / : format "h5mem", format_version 3
  *           /meta: attributes (st_root.c lists them)
  *           /memory: columns
+ *           /sessions, /events: tables beside the rows, st_side.h
  *           /index/vector/plane: records of vec_plane_encode; lists and t..., st_lists.h
  *           /index/text: a uint8 dataset a run (image of vec_run), named r and its first row in 12
  *           digits
@@ -96,6 +97,16 @@ typedef struct st_textrun {
     vec_run *run;
 } st_textrun;
 
+/* A table beside the rows (st_side.h). */
+typedef struct st_sideimg {
+    uint64_t group; /* address of its header, or H5_UNDEF: it never had a record */
+    uint64_t n;     /* versions */
+    int64_t next;   /* INTEGER keys: the next one */
+    st_map by_hash; /* made at first use: hash of a live row's key -> 1 + the row */
+    uint32_t *prev; /* likewise: 1 + the row of the same hash before it, or 0 */
+    int indexed;
+} st_sideimg;
+
 typedef struct st_cached st_cached;
 typedef struct st_lists st_lists;
 
@@ -114,9 +125,11 @@ typedef struct st_image {
     st_colimg *col; /* schema.nphys */
     st_sortruns sorted[ST_SORTS];
     uint64_t text_group; /* address, or H5_UNDEF */
+    st_sideimg side[ST_SIDES];
 
-    pthread_mutex_t lock; /* guards what follows */
-    uint64_t *live;       /* bitmap, made at first use */
+    pthread_mutex_t index_lock; /* guards side[].by_hash, prev, indexed; taken before lock */
+    pthread_mutex_t lock;       /* guards what follows */
+    uint64_t *live;             /* bitmap, made at first use */
     uint64_t nlive;
     uint64_t *evicted; /* likewise; NULL when there are none */
     int sums_open;
@@ -144,6 +157,15 @@ void st_image_ref(st_image *im);
 void st_image_unref(st_image *im);
 
 void st_cache_free(st_image *im); /* st_reader.c: for st_image_unref */
+/* One physical column by its name in a group. */
+int st_image_column(st_image *im, h5_file *f, const h5_object *group, const char *name, int c,
+                    st_error *err);
+/* What a column without rows looks like. */
+int st_column_empty(const st_schema *s, const st_options *o, int c, st_colimg *out, st_error *err);
+
+/* st_sideimage.c: the tables beside the rows. */
+int st_image_sides(st_image *im, h5_file *f, st_error *err);
+void st_image_sides_free(st_image *im);
 
 /* Bitmap of live rows, st_bit_words(nrow) words; *n how many. From then on im->evicted is made. */
 int st_image_live(st_image *im, const uint64_t **bits, uint64_t *n, st_error *err);
@@ -171,7 +193,7 @@ typedef struct st_reader {
     st_image *im;
     st_cached **pin; /* nphys */
     int pinned;      /* some are in use */
-    st_buf *scratch; /* ntext: values that cross a chunk's end */
+    st_buf *scratch; /* ntext + nside_text: values that cross a chunk's end */
     float *vector;   /* the last vector read, where they are not stored as floats; else NULL */
 } st_reader;
 
@@ -189,6 +211,13 @@ int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **p, size_t
 /* Its bytes as the file has them (st_schema.h, NULL). */
 int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **p, size_t *n,
                    st_error *err);
+/* A text of a table beside the rows, and its bytes as the file has them. */
+int st_read_side_text(st_reader *r, int side, int text, uint64_t row, const uint8_t **p, size_t *n,
+                      st_error *err);
+int st_read_side_stored(st_reader *r, int side, int text, uint64_t row, const uint8_t **p,
+                        size_t *n, st_error *err);
+/* A column of one of its rows. */
+int st_read_side_value(st_reader *r, int side, uint64_t row, int col, st_value *out, st_error *err);
 int st_read_small(st_reader *r, int small, uint64_t row, st_num *out, st_error *err);
 int st_read_id(st_reader *r, uint64_t row, int64_t *id, st_error *err);
 int st_read_time(st_reader *r, uint64_t row, double *time, st_error *err);
@@ -204,6 +233,10 @@ int st_read_value(st_reader *r, uint64_t row, int col, st_value *out, st_error *
 /* The row with this id that is live or, where there is none (*evicted 1), evicted: 1 and *row, 0
 ** when there is neither, negative on failure. */
 int st_image_newest(st_reader *r, int64_t id, uint64_t *row, int *evicted, st_error *err);
+/* Likewise of a table beside the rows. */
+struct st_key;
+int st_image_side_find(st_reader *r, int side, const struct st_key *key, uint64_t *row,
+                       st_error *err);
 /* The live row with this id: 1 and *row, 0 when there is none, negative on failure. */
 int st_image_find(st_reader *r, int64_t id, uint64_t *row, st_error *err);
 

@@ -48,8 +48,9 @@
  *   delete   i64 id
  *   set      i64 id | u16 smalls | smalls x 8.  All small values of the row.
  *   config   name, NUL, value, NUL
- *   evict    i64 id. The row goes as by a delete, but its last version can be found until it is
- *            compacted away, a row of that id is put, or a delete of that id follows
+ *   evict    i64 id. As delete, but the last version can be found until a compact, or until a put
+ *            or delete of that id
+ *   put and delete of a record beside the rows: st_side.h
  *   prepare  16 uuid of the host's state row | u64 device | u64 inode of the host's file | u64
  *            flags: bit 0, the row goes with this transaction | host's file name to the end
  *   commit   empty
@@ -112,6 +113,8 @@ enum {
     ST_FRAME_SET = 3,
     ST_FRAME_CONFIG = 4,
     ST_FRAME_EVICT = 5,
+    ST_FRAME_SIDE_PUT = 6,
+    ST_FRAME_SIDE_DELETE = 7,
     ST_FRAME_PREPARE = 16,
     ST_FRAME_COMMIT = 17,
     ST_FRAME_ABORT = 18

@@ -146,7 +146,8 @@ int st_reader_open(st_reader *r, st_image *im, st_error *err)
 {
     memset(r, 0, sizeof *r);
     r->pin = h5_calloc((size_t)im->schema->nphys, sizeof *r->pin);
-    r->scratch = h5_calloc((size_t)im->schema->ntext, sizeof *r->scratch);
+    r->scratch = h5_calloc((size_t)(im->schema->ntext + im->schema->nside_text),
+                           sizeof *r->scratch);
     if (im->schema->storage != VEC_F32) {
         r->vector = h5_alloc_array((size_t)im->schema->dim, sizeof *r->vector);
     }
@@ -178,7 +179,7 @@ void st_reader_close(st_reader *r)
         for (int c = 0; c < r->im->schema->nphys; c++) {
             unpin(r, c);
         }
-        for (int t = 0; t < r->im->schema->ntext; t++) {
+        for (int t = 0; t < r->im->schema->ntext + r->im->schema->nside_text; t++) {
             st_buf_free(&r->scratch[t]);
         }
     }
@@ -222,25 +223,25 @@ int st_read_at(st_reader *r, int col, uint64_t row, const uint8_t **p, uint64_t 
     return ST_OK;
 }
 
-static int read_offset(st_reader *r, int text, uint64_t at, uint64_t *out, st_error *err)
+/* Offsets follow the data's column. */
+static int read_offset(st_reader *r, int data, uint64_t at, uint64_t *out, st_error *err)
 {
     const uint8_t *p;
     uint64_t run;
-    ST_TRY(st_read_at(r, st_phys_offsets(text), at, &p, &run, err));
+    ST_TRY(st_read_at(r, data + 1, at, &p, &run, err));
     *out = st_get64(p);
     return ST_OK;
 }
 
 /* Gathers bytes that cross chunks. */
-static int gather(st_reader *r, int text, uint64_t from, uint64_t to, st_error *err)
+static int gather(st_reader *r, int data, st_buf *b, uint64_t from, uint64_t to, st_error *err)
 {
-    st_buf *b = &r->scratch[text];
     b->n = 0;
     ST_TRY(st_buf_room(b, (size_t)(to - from), err));
     while (from < to) {
         const uint8_t *p;
         uint64_t run;
-        ST_TRY(st_read_at(r, st_phys_data(text), from, &p, &run, err));
+        ST_TRY(st_read_at(r, data, from, &p, &run, err));
         run = ST_MIN(run, to - from);
         ST_TRY(st_buf_add(b, p, (size_t)run, err));
         from += run;
@@ -248,49 +249,77 @@ static int gather(st_reader *r, int text, uint64_t from, uint64_t to, st_error *
     return ST_OK;
 }
 
-int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
-                   st_error *err)
+/* A value of the text whose bytes are physical column data. */
+static int stored_at(st_reader *r, int data, st_buf *scratch, uint64_t row, const uint8_t **out,
+                     size_t *n, st_error *err)
 {
     uint64_t a, b, run;
     const uint8_t *p;
     size_t len;
     *out = NULL;
     *n = 0;
-    ST_TRY(read_offset(r, text, row, &a, err));
-    ST_TRY(read_offset(r, text, row + 1, &b, err));
-    if (a > b || b > r->im->col[st_phys_data(text)].n || b - a > ST_TEXT_BYTES_MAX + 1) {
-        return st_fail(err, ST_CORRUPT, "/memory/%s: row %llu has offsets %llu to %llu",
-                       r->im->schema->phys[st_phys_offsets(text)].path, (unsigned long long)row,
-                       (unsigned long long)a, (unsigned long long)b);
+    ST_TRY(read_offset(r, data, row, &a, err));
+    ST_TRY(read_offset(r, data, row + 1, &b, err));
+    if (a > b || b > r->im->col[data].n || b - a > ST_TEXT_BYTES_MAX + 1) {
+        char where[2 * ST_NAME_MAX];
+        return st_fail(err, ST_CORRUPT, "%s: row %llu has offsets %llu to %llu",
+                       st_phys_where(r->im->schema, data + 1, where, sizeof where),
+                       (unsigned long long)row, (unsigned long long)a, (unsigned long long)b);
     }
     len = (size_t)(b - a);
     if (!len) {
         return ST_OK;
     }
-    ST_TRY(st_read_at(r, st_phys_data(text), a, &p, &run, err));
+    ST_TRY(st_read_at(r, data, a, &p, &run, err));
     if (run < len) {
-        ST_TRY(gather(r, text, a, b, err));
-        p = r->scratch[text].p;
+        ST_TRY(gather(r, data, scratch, a, b, err));
+        p = scratch->p;
     }
     *out = p;
     *n = len;
     return ST_OK;
 }
 
+/* A value of nothing but NUL bytes was stored with one more (st_schema.h). */
+static size_t value_bytes(const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    if (p && !p[0]) {
+        while (i < n && !p[i]) {
+            i++;
+        }
+        n -= i == n;
+    }
+    return n;
+}
+
+int st_read_stored(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
+                   st_error *err)
+{
+    return stored_at(r, st_phys_data(text), &r->scratch[text], row, out, n, err);
+}
+
 int st_read_text(st_reader *r, int text, uint64_t row, const uint8_t **out, size_t *n,
                  st_error *err)
 {
-    const uint8_t *p;
-    size_t i = 0;
     ST_TRY(st_read_stored(r, text, row, out, n, err));
-    p = *out;
-    // A value of nothing but NUL bytes was stored with one more (st_schema.h).
-    if (p && !p[0]) {
-        while (i < *n && !p[i]) {
-            i++;
-        }
-        *n -= i == *n;
-    }
+    *n = value_bytes(*out, *n);
+    return ST_OK;
+}
+
+int st_read_side_stored(st_reader *r, int side, int text, uint64_t row, const uint8_t **out,
+                        size_t *n, st_error *err)
+{
+    const st_schema *s = r->im->schema;
+    return stored_at(r, st_phys_side_data(s, side, text),
+                     &r->scratch[s->ntext + s->side_text[side] + text], row, out, n, err);
+}
+
+int st_read_side_text(st_reader *r, int side, int text, uint64_t row, const uint8_t **out,
+                      size_t *n, st_error *err)
+{
+    ST_TRY(st_read_side_stored(r, side, text, row, out, n, err));
+    *n = value_bytes(*out, *n);
     return ST_OK;
 }
 

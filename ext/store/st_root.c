@@ -9,6 +9,8 @@
  */
 #include "st_root.h"
 
+#include "st_side.h"
+
 #include <stdio.h>
 
 static int done(int code, const h5_error *h, st_error *err)
@@ -34,6 +36,13 @@ void st_root_pipeline(const st_schema *s, const st_options *o, int col, h5_pipel
                                                                    : H5_FILTER_ZSTD;
     out->filter[out->n].nvalue = 1;
     out->filter[out->n++].value[0] = (uint32_t)o->level;
+}
+
+/* 0: of a table that the root does not have. */
+static int is_there(const st_root *r, int c)
+{
+    int side = r->schema->phys[c].side;
+    return side < 0 || r->side[side].there;
 }
 
 static int write_column(const st_root *r, h5_writer *w, int c, st_error *err)
@@ -231,7 +240,7 @@ static int write_sums(const st_root *r, h5_writer *w, uint64_t *at, st_error *er
     }
     for (int c = 0; c < nphys && !rc; c++) {
         st_colimg *col = &r->col[c];
-        if (!col->nchunk) {
+        if (!col->nchunk || !is_there(r, c)) {
             continue;
         }
         if (!r->touched || r->touched[c]) {
@@ -317,18 +326,51 @@ static int write_meta(const st_root *r, h5_writer *w, uint64_t *at, st_error *er
     return rc;
 }
 
+/* -------------------------------------------------------------------- tables beside the rows */
+
+static int write_side(const st_root *r, h5_writer *w, int side, uint64_t *at, st_error *err)
+{
+    const st_side_def *d = &st_side_defs[side];
+    const st_schema *s = r->schema;
+    h5_link links[ST_SIDE_COLS_MAX + 1];
+    h5_attr_spec next = attr_int("next", r->side[side].next);
+    size_t n = 0;
+    links[n++] = (h5_link){"live", r->col[st_phys_side(s, side)].header};
+    for (int c = 0; c < d->ncol; c++) {
+        int i = d->col[c].at;
+        links[n].name = d->col[c].name;
+        if (d->col[c].type == ST_TEXT) {
+            h5_link pair[2] = {{"data", r->col[st_phys_side_data(s, side, i)].header},
+                               {"offsets", r->col[st_phys_side_offsets(s, side, i)].header}};
+            ST_TRY(write_group(w, pair, 2, NULL, 0, &links[n].addr, err));
+        } else {
+            links[n].addr = r->col[st_phys_side_number(s, side, i)].header;
+        }
+        n++;
+    }
+    return write_group(w, links, n, &next, st_side_text_key(side) ? 0 : 1, at, err);
+}
+
 int st_root_write(const st_root *r, h5_writer *w, uint64_t *root, st_error *err)
 {
-    h5_link links[3] = {{"memory", 0}, {"meta", 0}, {"index", 0}};
+    h5_link links[3 + ST_SIDES] = {{"memory", 0}, {"meta", 0}, {"index", 0}};
+    size_t n = 3;
     h5_attr_spec attrs[2] = {attr_text("format", "h5mem"),
                              attr_int("format_version", ST_FORMAT_VERSION)};
     for (int c = 0; c < r->schema->nphys; c++) {
-        if (!r->touched || r->touched[c]) {
+        if ((!r->touched || r->touched[c]) && is_there(r, c)) {
             ST_TRY(write_column(r, w, c, err));
         }
     }
     ST_TRY(write_memory(r, w, &links[0].addr, err));
     ST_TRY(write_meta(r, w, &links[1].addr, err));
     ST_TRY(write_index(r, w, &links[2].addr, err));
-    return write_group(w, links, 3, attrs, 2, root, err);
+    for (int side = 0; side < ST_SIDES; side++) {
+        if (r->side[side].there) {
+            links[n] = (h5_link){st_side_defs[side].name, r->side[side].group};
+            ST_TRY(r->side[side].touched ? write_side(r, w, side, &links[n].addr, err) : ST_OK);
+            n++;
+        }
+    }
+    return write_group(w, links, n, attrs, 2, root, err);
 }

@@ -22,6 +22,14 @@ typedef struct st_root_sortrun {
     uint64_t perm_header; /* sorted: address of the dataset header */
 } st_root_sortrun;
 
+/* A table beside the rows of the new root. */
+typedef struct st_root_side {
+    int there;      /* 0: it never had a record */
+    int touched;    /* 1: its group is written; 0: it stays where it is */
+    uint64_t group; /* address of its header */
+    int64_t next;
+} st_root_side;
+
 /* What the new root shows. Columns: n, chunk table, chunk_rows, pipeline; header is filled in for
 ** touched ones and kept for the others. */
 typedef struct st_root {
@@ -40,6 +48,7 @@ typedef struct st_root {
     uint64_t lists; /* address of the lists' dataset header; 0: none */
     const st_root_run *tail;
     size_t ntail;
+    st_root_side side[ST_SIDES];
 } st_root;
 
 /* Appends it through w. *root is the address of the root group's header. */

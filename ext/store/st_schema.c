@@ -8,7 +8,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "st_schema.h"
+#include "st_side.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,6 +93,7 @@ static void add_phys(st_schema *s, int at, const char *path, char kind, uint32_t
     st_phys *p = &s->phys[at];
     snprintf(p->path, sizeof p->path, "%s", path);
     h5_type_number(kind, size, &p->type);
+    p->side = -1;
     p->width = width;
     p->elem = (size_t)size * width;
     if (sizing == SIZE_VECTOR || sizing == SIZE_PLANE) {
@@ -110,15 +111,16 @@ static void add_phys(st_schema *s, int at, const char *path, char kind, uint32_t
     }
 }
 
-static void add_text(st_schema *s, int text, const char *name)
+/* Two columns, from number at on. */
+static void add_text_at(st_schema *s, int at, const char *name)
 {
     char path[ST_NAME_MAX + 16];
     snprintf(path, sizeof path, "%s/data", name);
-    add_phys(s, st_phys_data(text), path, 'u', 1, 1, SIZE_TEXT);
-    s->phys[st_phys_data(text)].compress = 1;
+    add_phys(s, at, path, 'u', 1, 1, SIZE_TEXT);
+    s->phys[at].compress = 1;
     snprintf(path, sizeof path, "%s/offsets", name);
-    add_phys(s, st_phys_offsets(text), path, 'i', 8, 1, SIZE_OTHER);
-    s->phys[st_phys_offsets(text)].extra = 1;
+    add_phys(s, at + 1, path, 'i', 8, 1, SIZE_OTHER);
+    s->phys[at + 1].extra = 1;
 }
 
 static void add_small(st_schema *s, int small)
@@ -130,6 +132,67 @@ static void add_small(st_schema *s, int small)
                                     : 'i',
              byte ? 1 : 8, 1, SIZE_OTHER);
     st_small_pack(s, small, st_small_default(s, small), s->phys[at].fill);
+}
+
+/* --------------------------------------------------------------------- tables beside the rows */
+
+int st_phys_side_number(const st_schema *s, int side, int number)
+{
+    return s->side_first[side] + 1 + number;
+}
+
+int st_phys_side_data(const st_schema *s, int side, int text)
+{
+    return s->side_first[side] + 1 + st_side_defs[side].nnum + 2 * text;
+}
+
+int st_phys_side_offsets(const st_schema *s, int side, int text)
+{
+    return st_phys_side_data(s, side, text) + 1;
+}
+
+int st_phys_side_count(int side)
+{
+    return 1 + st_side_defs[side].nnum + 2 * st_side_defs[side].ntext;
+}
+
+const char *st_phys_where(const st_schema *s, int phys, char *buf, size_t n)
+{
+    const st_phys *p = &s->phys[phys];
+    snprintf(buf, n, "%s/%s", p->side >= 0 ? "" : "/memory", p->path);
+    return buf;
+}
+
+/* Most such tables are small: their texts start with chunks of 1 KiB. */
+enum { SIDE_CHUNK = 1 << 10 };
+
+static void add_side(st_schema *s, int side)
+{
+    const st_side_def *d = &st_side_defs[side];
+    char path[ST_NAME_MAX];
+    s->side_first[side] = s->nphys;
+    s->side_text[side] = s->nside_text;
+    s->nside_text += d->ntext;
+    s->nphys += st_phys_side_count(side);
+    snprintf(path, sizeof path, "%s/live", d->name);
+    add_phys(s, st_phys_side(s, side), path, 'u', 1, 1, SIZE_OTHER);
+    s->phys[st_phys_side(s, side)].always = 1;
+    for (int c = 0; c < d->ncol; c++) {
+        int at = d->col[c].at, real = d->col[c].type == ST_REAL;
+        st_num null = {.i = ST_INT_NULL};
+        snprintf(path, sizeof path, "%s/%s", d->name, d->col[c].name);
+        if (d->col[c].type == ST_TEXT) {
+            add_text_at(s, st_phys_side_data(s, side, at), path);
+            s->phys[st_phys_side_data(s, side, at)].chunk_small = SIDE_CHUNK;
+            continue;
+        }
+        add_phys(s, st_phys_side_number(s, side, at), path, real ? 'f' : 'i', 8, 1, SIZE_OTHER);
+        null.r = real ? (double)NAN : null.r;
+        memcpy(s->phys[st_phys_side_number(s, side, at)].fill, &null, 8);
+    }
+    for (int c = s->side_first[side]; c < s->nphys; c++) {
+        s->phys[c].side = side;
+    }
 }
 
 static void number_columns(st_schema *s)
@@ -183,11 +246,16 @@ static void lay_out(st_schema *s)
              SIZE_PLANE);
     for (int c = 0; c < s->ncol; c++) {
         if (s->text_of[c] >= 0) {
-            add_text(s, s->text_of[c], st_logical_name(s, c));
+            add_text_at(s, st_phys_data(s->text_of[c]), st_logical_name(s, c));
         }
     }
     for (int i = 0; i < s->nsmall; i++) {
         add_small(s, i);
+    }
+    s->phys[ST_PHYS_ID].always = 1;
+    s->nmemory = s->nphys;
+    for (int side = 0; side < ST_SIDES; side++) {
+        add_side(s, side);
     }
 }
 

@@ -62,6 +62,9 @@ typedef struct st_phys {
     uint32_t chunk_large; /* and once the column has outgrown switch_at rows */
     uint64_t switch_at;
     int compress; /* 1: takes the store's compression */
+    int always;   /* 1: stored for every row, also where it holds nothing but the fill value */
+    int side;     /* the table beside the rows that it belongs to, or -1; path then begins with its
+                     name */
     /* rows beyond those of the store: 1 for offsets (N + 1) ; data columns count bytes */
     int extra;
 } st_phys;
@@ -77,7 +80,9 @@ enum {
     ST_PHYS_FINE,
     ST_PHYS_TEXTS
 };
-#define ST_PHYS_MAX (ST_PHYS_TEXTS + 2 * ST_TEXTS_MAX + ST_SMALLS_MAX)
+#define ST_SIDE_TEXTS_MAX 32
+#define ST_SIDE_PHYS_MAX  128
+#define ST_PHYS_MAX       (ST_PHYS_TEXTS + 2 * ST_TEXTS_MAX + ST_SMALLS_MAX + ST_SIDE_PHYS_MAX)
 
 static inline int st_phys_is_plane(int phys)
 {
@@ -131,6 +136,10 @@ typedef struct st_schema {
     int small_real[ST_SMALLS_MAX]; /* 1 REAL, 0 INTEGER */
     int small_col[ST_SMALLS_MAX];  /* logical column */
     int nphys;
+    int nmemory;              /* those of the rows and their planes; tables beside them follow */
+    int side_first[ST_SIDES]; /* physical column live of a table beside the rows (st_side.h) */
+    int side_text[ST_SIDES];  /* its first text among all texts of such tables */
+    int nside_text;
     st_phys phys[ST_PHYS_MAX];
 } st_schema;
 
@@ -147,6 +156,17 @@ static inline int st_phys_small(const st_schema *s, int small)
 {
     return ST_PHYS_TEXTS + 2 * s->ntext + small;
 }
+/* Of a table beside the rows: its live bytes, a number, a text, and how many all are. */
+static inline int st_phys_side(const st_schema *s, int side)
+{
+    return s->side_first[side];
+}
+int st_phys_side_number(const st_schema *s, int side, int number);
+int st_phys_side_data(const st_schema *s, int side, int text);
+int st_phys_side_offsets(const st_schema *s, int side, int text);
+int st_phys_side_count(int side);
+/* Where a column is, for messages: /memory/id, /sessions/live. */
+const char *st_phys_where(const st_schema *s, int phys, char *buf, size_t n);
 
 /* Fills *out from dim, metric, storage, user columns and the tokenizer's two texts (copied). The
 ** caller frees with st_schema_free. */

@@ -75,8 +75,12 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
         }
     }
     for (int p = 0; p < im->schema->nphys; p++) {
+        if (im->col[p].header == H5_UNDEF) {
+            continue; // of a table that is not there
+        }
         uint64_t n = chunk_bytes(&im->col[p]);
-        out->column_bytes += n;
+        out->column_bytes += im->schema->phys[p].side < 0 ? n : 0;
+        out->side_bytes += im->schema->phys[p].side < 0 ? 0 : n;
         if (p == ST_PHYS_EMBEDDING || p == ST_PHYS_NORM || st_phys_is_plane(p)) {
             out->vector_bytes += n;
         }
@@ -189,6 +193,9 @@ int st_conn_stats(st_conn *c, st_stats *out, st_error *err)
     memset(out, 0, sizeof *out);
     ST_TRY(st_view_open(c, &v, err));
     rc = count_rows(v, out, err);
+    for (int side = 0; side < ST_SIDES && !rc; side++) {
+        rc = st_side_count(v, side, &out->side[side], err);
+    }
     rc = rc ? rc : count_bytes(c->gen->image, out, err);
     rc = rc ? rc : count_files(c, out, err);
     st_view_close(v);

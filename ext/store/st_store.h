@@ -61,13 +61,15 @@ typedef struct st_store {
 
 /* ---------------------------------------------------------------------------------- transaction */
 
-enum { ST_OP_PUT, ST_OP_KILL, ST_OP_EVICT, ST_OP_BURY, ST_OP_PATCH, ST_OP_CONFIG };
+enum { ST_OP_PUT, ST_OP_KILL, ST_OP_EVICT, ST_OP_BURY, ST_OP_PATCH, ST_OP_CONFIG, ST_OP_SIDE };
 
 /* One undoable step of a transaction. */
 typedef struct st_op {
     int kind;
     int64_t id;
-    uint64_t ref;   /* PUT: the private slot; KILL, EVICT, BURY, PATCH: the version touched */
+    /* PUT: the private slot; KILL, EVICT, BURY, PATCH: the version touched; SIDE: the record, of
+    ** the table that id says */
+    uint64_t ref;
     int had_entry;  /* PUT, KILL, EVICT, BURY: txn.by_id had an entry for id: */
     uint64_t entry; /* this one */
     uint64_t patch; /* PATCH: 1 + its patch; entry: 1 + the patch of ref before, or 0 */
@@ -106,15 +108,17 @@ typedef struct st_txn {
     size_t nop, cap_op;
     st_mark *mark;
     size_t nmark, cap_mark;
-    st_map by_id;   /* id -> private slot, ST_ENTRY_GONE or ST_ENTRY_EVICTED | op */
-    st_map killed;  /* base and overlay refs that ended here -> 1 */
-    st_map patched; /* ref -> 1 + newest patch */
-    vec_text *text; /* tokens of the first ntext private slots; NULL before st_txn_index */
+    st_map by_id;           /* id -> private slot, ST_ENTRY_GONE or ST_ENTRY_EVICTED | op */
+    st_map killed;          /* base and overlay refs that ended here -> 1 */
+    st_map patched;         /* ref -> 1 + newest patch */
+    st_side side[ST_SIDES]; /* records beside the rows; next: above what it has given */
+    vec_text *text;         /* tokens of the first ntext private slots; NULL before st_txn_index */
     size_t ntext;
 
     /* where the frames go: behind what is committed, or behind what was prepared before and stays
     ** in doubt until this transaction is committed (held) */
     uint64_t base_len, base_seq;
+    uint64_t start_seq; /* its own sequences are above: no attempt to commit has another's id */
     uint32_t base_sum;
     int held;
 
@@ -127,6 +131,12 @@ typedef struct st_txn {
     uint64_t prepared_len, prepared_seq;
     uint32_t prepared_sum;
 } st_txn;
+
+/* st_sideview.c: a table beside the rows. */
+typedef struct st_sideview st_sideview;
+void st_sideview_free(st_sideview *s);
+/* st_sidelog.c: the record that was there when the transaction began: 1 and *ref, 0, negative. */
+int st_txn_side_outer(st_conn *c, int side, const st_key *key, uint64_t *ref, st_error *err);
 
 /* What views of one snapshot share. */
 typedef struct st_frozen {
@@ -144,6 +154,7 @@ typedef struct st_frozen {
     uint64_t *evicted;      /* bitmap of nrow; made at first use */
     uint8_t *by_time;       /* st_window.c: the rows behind the base in order of time, uint32 */
     int timed;              /* it is made; NULL: they are in that order */
+    st_sideview *side[ST_SIDES]; /* made at first use */
 } st_frozen;
 
 struct st_conn {
@@ -249,10 +260,26 @@ int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
 void st_writer_unlock(st_store *s, st_conn *c);
 
+/* st_evict.c: JSON. A text in quotes; "name": value behind what the object already has (REAL, TEXT,
+** else null). */
+int st_json_text(st_buf *b, const void *text, size_t n, st_error *err);
+int st_json_value(st_buf *b, const char *name, const st_value *v, st_error *err);
+
 /* st_txn.c */
 int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
 /* 1: op number i evicts the version that is still the newest of its id. */
 int st_txn_evicts(const st_txn *t, size_t i);
+/* The row with this id as the transaction sees it; ST_NOTFOUND, ST_MISUSE without a transaction. */
+int st_txn_find(st_conn *c, int64_t id, uint64_t *ref, st_error *err);
+/* Ends it: ST_OP_KILL or ST_OP_EVICT. */
+int st_txn_end(st_conn *c, int kind, int64_t id, uint64_t ref, st_error *err);
+/* Takes back all but the first nop ops. */
+void st_txn_undo_to(st_conn *c, size_t nop);
+/* The small values that this transaction sees at ref. */
+int st_txn_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err);
+/* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
+** points into the generation's reader. */
+int st_txn_heavy(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err);
 void st_txn_free(st_conn *c);        /* what a connection keeps for its next transaction */
 void st_conn_sweep(st_conn *c);      /* frees garbage no view shows */
 int st_conn_synchronous(st_conn *c); /* ST_SYNC_ */

@@ -11,8 +11,6 @@
 
 #include "st_store.h"
 
-#include <math.h>
-
 #include "vec.h"
 
 /* ----------------------------------------------------------------------------------------- undo */
@@ -44,6 +42,9 @@ static void undo_one(st_txn *t)
         }
         set_entry(t, op->id, op->had_entry, op->entry);
         break;
+    case ST_OP_SIDE:
+        st_side_pop(&t->side[op->id]);
+        break;
     case ST_OP_BURY:
         set_entry(t, op->id, op->had_entry, op->entry);
         break;
@@ -65,6 +66,11 @@ static void undo_to(st_txn *t, size_t nop)
     while (t->nop > nop) {
         undo_one(t);
     }
+}
+
+void st_txn_undo_to(st_conn *c, size_t nop)
+{
+    undo_to(&c->txn, nop);
 }
 
 /* Room for what one change adds, so that what follows cannot fail half-way, and for moving it to
@@ -280,16 +286,18 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
     return ST_OK;
 }
 
-/* KILL or EVICT of the row that is there. */
-static int end_row(st_conn *c, int kind, int64_t id, st_error *err)
+int st_txn_find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
 {
-    uint64_t ref;
     int rc;
     ST_TRY(need_txn(c, err));
-    rc = find(c, id, &ref, err);
-    if (rc <= 0) {
-        return rc < 0 ? rc : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
-    }
+    rc = find(c, id, ref, err);
+    return rc < 0 ? rc
+           : rc   ? ST_OK
+                  : st_fail(err, ST_NOTFOUND, "there is no row %lld", (long long)id);
+}
+
+int st_txn_end(st_conn *c, int kind, int64_t id, uint64_t ref, st_error *err)
+{
     ST_TRY(room(c, err));
     push_end(&c->txn, kind, id, ref);
     return ST_OK;
@@ -297,15 +305,9 @@ static int end_row(st_conn *c, int kind, int64_t id, st_error *err)
 
 int st_delete(st_conn *c, int64_t id, st_error *err)
 {
-    return end_row(c, ST_OP_KILL, id, err);
-}
-
-int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err)
-{
-    if (!reason || !isfinite(now)) {
-        return st_fail(err, ST_MISUSE, "an eviction needs a reason and a time");
-    }
-    return end_row(c, ST_OP_EVICT, id, err);
+    uint64_t ref;
+    ST_TRY(st_txn_find(c, id, &ref, err));
+    return st_txn_end(c, ST_OP_KILL, id, ref, err);
 }
 
 int st_evicted_drop(st_conn *c, int64_t id, st_error *err)
@@ -322,8 +324,7 @@ int st_evicted_drop(st_conn *c, int64_t id, st_error *err)
     return ST_OK;
 }
 
-/* The small values that this transaction sees at ref. */
-static int current_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
+int st_txn_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
 {
     const st_schema *s = c->store->schema;
     size_t bytes = (size_t)s->nsmall * sizeof *out;
@@ -355,7 +356,7 @@ static int current_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
 
 /* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
 ** points into the generation's reader. */
-static int heavy_value(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
+int st_txn_heavy(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err)
 {
     const st_slot *slot = NULL;
     if (ref & ST_REF_PRIVATE) {
@@ -376,7 +377,7 @@ static int time_at(st_conn *c, uint64_t ref, double *out, st_error *err)
     st_value v;
     int rc;
     pthread_mutex_lock(&c->store->lock);
-    rc = heavy_value(c, ref, ST_COL_TIMESTAMP, &v, err);
+    rc = st_txn_heavy(c, ref, ST_COL_TIMESTAMP, &v, err);
     pthread_mutex_unlock(&c->store->lock);
     *out = rc ? 0 : v.r;
     return rc;
@@ -389,7 +390,7 @@ static int take_smalls(st_conn *c, uint64_t ref, const int *col, const st_value 
     const st_schema *s = c->store->schema;
     double timestamp = 0, seen = 0;
     int faded = 0, given = 0;
-    ST_TRY(current_smalls(c, ref, small, err));
+    ST_TRY(st_txn_smalls(c, ref, small, err));
     for (size_t i = 0; i < n; i++) {
         given |= col[i] == ST_COL_ACTIVATION;
         faded |= col[i] == ST_COL_ACTIVATION || col[i] == ST_COL_LAST_ACCESS;
@@ -466,7 +467,7 @@ static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_
     st_num *small = h5_alloc_array((size_t)s->nsmall, sizeof *small);
     st_row merged = {v, row->tokens, row->ntokens};
     double timestamp = 0, seen = 1;
-    int rc = v && small ? current_smalls(c, ref, small, err) : st_nomem(err);
+    int rc = v && small ? st_txn_smalls(c, ref, small, err) : st_nomem(err);
     rc = rc ? rc : time_at(c, ref, &timestamp, err);
     if (!rc) {
         seen = changed[ST_COL_ACTIVATION] ? -1 : seen_activation(c, small, timestamp);
@@ -478,7 +479,7 @@ static int merged_slot(st_conn *c, uint64_t ref, const st_row *row, const uint8_
         } else if (s->small_of[i] >= 0) {
             st_small_to_value(s, s->small_of[i], small[s->small_of[i]], &v[i]);
         } else {
-            rc = heavy_value(c, ref, i, &v[i], err);
+            rc = st_txn_heavy(c, ref, i, &v[i], err);
         }
     }
     rc = rc ? rc : st_slot_make(s, &merged, st_now_unix(), out, err);

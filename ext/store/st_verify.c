@@ -12,6 +12,7 @@
  *                     that belong to them
  *           ids       every live row is found by its id, so no two have the same; sorted runs are
  *                     permutations in order
+ *           beside    offsets, numbers of keys; every live record is the one that its key finds
  *           words     runs are sound; every live row with tokens is in one run; each run is the
  *                     image that its rows' texts make
  *
@@ -150,7 +151,9 @@ static int check_columns(check *k, st_error *err)
         return noted(k, rc, &e, err) ? ST_OK : rc;
     }
     for (int c = 0; c < k->im->schema->nphys; c++) {
-        ST_TRY(check_chunks(k, c, err));
+        if (k->im->col[c].header != H5_UNDEF) {
+            ST_TRY(check_chunks(k, c, err));
+        }
     }
     return ST_OK;
 }
@@ -158,14 +161,15 @@ static int check_columns(check *k, st_error *err)
 /* ----------------------------------------------------------------------------------------------
  * values */
 
-static int check_offsets(check *k, int text, st_error *err)
+/* data: the physical column of the text's bytes. */
+static int check_offsets(check *k, int data, uint64_t nrow, st_error *err)
 {
     uint64_t before = 0, at = 0;
-    const char *path = k->im->schema->phys[st_phys_offsets(text)].path;
-    for (uint64_t row = 0; row <= k->im->nrow; row++) {
+    const char *path = k->im->schema->phys[data + 1].path;
+    for (uint64_t row = 0; row <= nrow; row++) {
         const uint8_t *p;
         uint64_t run;
-        ST_TRY(st_read_at(&k->r, st_phys_offsets(text), row, &p, &run, err));
+        ST_TRY(st_read_at(&k->r, data + 1, row, &p, &run, err));
         at = st_get64(p);
         if (at < before || (row == 0 && at)) {
             note(k, "%s: entry %llu is %llu after %llu", path, (unsigned long long)row,
@@ -174,9 +178,9 @@ static int check_offsets(check *k, int text, st_error *err)
         }
         before = at;
     }
-    if (at != k->im->col[st_phys_data(text)].n) {
+    if (at != k->im->col[data].n) {
         note(k, "%s: ends at %llu, the data has %llu bytes", path, (unsigned long long)at,
-             (unsigned long long)k->im->col[st_phys_data(text)].n);
+             (unsigned long long)k->im->col[data].n);
     }
     return ST_OK;
 }
@@ -279,7 +283,7 @@ static int check_rows(check *k, st_error *err)
     uint8_t *record = h5_malloc(vec_plane_stride(dim) + 2 * vec_halves_stride(dim));
     int rc = record ? ST_OK : st_nomem(err);
     for (int t = 0; t < k->im->schema->ntext && !rc; t++) {
-        rc = check_offsets(k, t, err);
+        rc = check_offsets(k, st_phys_data(t), k->im->nrow, err);
     }
     for (uint64_t row = 0; row < k->im->nrow && !rc; row++) {
         st_error e = {0, ""};
@@ -292,6 +296,63 @@ static int check_rows(check *k, st_error *err)
     }
     h5_free(record);
     return rc;
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * beside the rows */
+
+static int check_record(check *k, int side, uint64_t row, st_error *err)
+{
+    const st_side_def *d = &st_side_defs[side];
+    const uint8_t *live;
+    uint64_t run, found = 0;
+    st_value v;
+    st_key key;
+    int rc;
+    ST_TRY(st_read_at(&k->r, st_phys_side(k->im->schema, side), row, &live, &run, err));
+    if (*live > ST_LIVE_SHOWS) {
+        note(k, "%s/live: record %llu holds %d", d->name, (unsigned long long)row, *live);
+    }
+    for (int c = d->ncol - 1; c >= 0; c--) {
+        ST_TRY(st_read_side_value(&k->r, side, row, c, &v, err));
+    }
+    if (st_key_make(side, &v, &key, NULL) != ST_OK) {
+        note(k, "%s: record %llu has no key", d->name, (unsigned long long)row);
+        return ST_OK;
+    }
+    if (v.type == ST_INT && v.i >= k->im->side[side].next) {
+        note(k, "%s: record %llu has number %lld, the next is to be %lld", d->name,
+             (unsigned long long)row, (long long)v.i, (long long)k->im->side[side].next);
+    }
+    if (*live != ST_LIVE_SHOWS) {
+        return ST_OK;
+    }
+    rc = st_image_side_find(&k->r, side, &key, &found, err);
+    if (rc >= 0 && (!rc || found != row)) {
+        note(k, "%s: record %llu has a key that %s", d->name, (unsigned long long)row,
+             rc ? "another one has, too" : "is not found");
+    }
+    return rc < 0 ? rc : ST_OK;
+}
+
+static int check_sides(check *k, st_error *err)
+{
+    for (int side = 0; side < ST_SIDES; side++) {
+        const st_sideimg *t = &k->im->side[side];
+        st_error e = {0, ""};
+        int rc = ST_OK;
+        for (int i = 0; i < st_side_defs[side].ntext && t->n && !rc; i++) {
+            rc = check_offsets(k, st_phys_side_data(k->im->schema, side, i), t->n, &e);
+        }
+        for (uint64_t row = 0; row < t->n && !rc; row++) {
+            rc = check_record(k, side, row, &e);
+            rc = rc && noted(k, rc, &e, err) ? ST_OK : rc;
+        }
+        if (rc && !noted(k, rc, &e, err)) {
+            return rc;
+        }
+    }
+    return ST_OK;
 }
 
 static int check_sortrun(check *k, int sort, const st_sortrun *run, st_error *err)
@@ -506,6 +567,7 @@ static int check_all(check *k, st_error *err)
             ST_TRY(check_sortrun(k, s, &k->im->sorted[s].run[i], err));
         }
     }
+    ST_TRY(check_sides(k, err));
     ST_TRY(check_lists(k, err));
     return check_text(k, err);
 }

@@ -21,6 +21,9 @@ void st_frozen_unref(st_frozen *f)
         h5_free(f->live);
         h5_free(f->evicted);
         h5_free(f->by_time);
+        for (int side = 0; side < ST_SIDES; side++) {
+            st_sideview_free(f->side[side]);
+        }
         st_map_free(&f->patched);
         st_turns_free(f->turns);
         h5_free(f);

@@ -127,6 +127,28 @@ typedef struct st_column {
 const char *st_column_name(int col);
 int st_column_type(int col);
 
+/* Tables beside the rows. Column 0 is the key: TEXT, or an INTEGER that the store gives. */
+enum { ST_SESSIONS, ST_EVENTS, ST_SIDES };
+enum {
+    ST_SESSION_ID, /* TEXT */
+    ST_SESSION_PARENT,
+    ST_SESSION_START, /* REAL, Unix seconds */
+    ST_SESSION_END,
+    ST_SESSION_CHANNEL, /* TEXT */
+    ST_SESSION_SUMMARY
+};
+enum {
+    ST_EVENT_SEQ,  /* INTEGER, never given twice */
+    ST_EVENT_TIME, /* REAL */
+    ST_EVENT_KIND, /* TEXT */
+    ST_EVENT_ID,   /* INTEGER: of the row it is about, or NULL */
+    ST_EVENT_JSON  /* TEXT */
+};
+const char *st_side_name(int side);
+int st_side_columns(int side);
+const char *st_side_column_name(int side, int col);
+int st_side_column_type(int side, int col);
+
 /* ------------------------------------------------------------------------------ opening a store */
 
 /* What the host database offers; one per host connection and kept alive by it as long as a st_conn
@@ -263,13 +285,24 @@ int st_column_heavy(const st_conn *c,
 int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there is no such row */
 /* The row goes out of every read as by st_delete, but its last version stays to be found
 ** (st_evicted_find) until a compact, a row of the same id, or st_evicted_drop. ST_NOTFOUND when
-** there is no such row. reason: a word or a line for people; now: Unix seconds. */
+** there is no such row. Appends the event 'evict', with reason, tier, importance, timestamp,
+** session and content; now: Unix seconds. */
 int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err);
 /* An evicted row is to be found no more (its bytes go with the next compact). ST_NOTFOUND when the
 ** newest version of id is not an evicted one. */
 int st_evicted_drop(st_conn *c, int64_t id, st_error *err);
 /* Is this id there, as this connection sees it inside its transaction? ST_OK or ST_NOTFOUND. */
 int st_exists(st_conn *c, int64_t id, st_error *err);
+
+/* Records of a table beside the rows. values: one a column; INTEGER keys NULL: the next number is
+** given, *key (or NULL) it. ST_EXISTS, with nothing changed, when the key is taken. */
+int st_side_put(st_conn *c, int side, const st_value *values, int64_t *key, st_error *err);
+/* The record with that key becomes values, whose key may be another. ST_NOTFOUND, ST_EXISTS. */
+int st_side_set(st_conn *c, int side, const st_value *key, const st_value *values, st_error *err);
+int st_side_delete(st_conn *c, int side, const st_value *key, st_error *err); /* ST_NOTFOUND */
+/* Appends an event. id: of the row it is about, or NULL; json: a text, or NULL. */
+int st_event(st_conn *c, double time, const char *kind, const int64_t *id, const char *json,
+             st_error *err);
 
 /* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. spare:
 ** the host is certain to have nothing to commit, so that the transaction needs no row of its; it
@@ -380,6 +413,16 @@ enum {
 };
 int st_ages_read(st_view *v, st_ages *out, st_error *err); /* st_ages_free in any case */
 void st_ages_free(st_ages *a);
+/* A table beside the rows. Its records have numbers below some end; those that show come in the
+** order they were written. A view has what the connection had written when the table was first
+** asked for. */
+int st_side_count(st_view *v, int side, uint64_t *n, st_error *err);
+/* The first record at or after from; ST_NOTFOUND at the end. */
+int st_side_next(st_view *v, int side, uint64_t from, uint64_t *row, st_error *err);
+/* The record with this key; ST_NOTFOUND. */
+int st_side_find(st_view *v, int side, const st_value *key, uint64_t *row, st_error *err);
+/* As st_view_value. */
+int st_side_value(st_view *v, int side, uint64_t row, int col, st_value *out, st_error *err);
 
 /* Comparisons, with SQLite's rules between numbers (int against real exactly), memcmp order for
 ** text and blobs. Comparing a number column with text, or text with a number, is settled by the
@@ -551,11 +594,13 @@ typedef struct st_stats {
     uint64_t tier[3];               /* working, episodic, semantic */
     uint64_t dead_rows;             /* positions in the file that no longer show */
     uint64_t evicted;               /* rows that st_evicted_find can find */
+    uint64_t side[ST_SIDES];        /* records of the tables beside the rows */
     uint64_t base_rows;             /* positions in the file */
     uint64_t log_rows;              /* row versions in the log */
     uint64_t file_bytes, log_bytes; /* of the log: what is in use */
     uint64_t live_bytes; /* of the file, reachable from its root, without the share of dead rows */
     uint64_t column_bytes, vector_bytes, text_index_bytes, id_index_bytes, time_index_bytes;
+    uint64_t side_bytes; /* of the tables beside the rows */
     uint64_t text_runs;
     const char *index;       /* flat, ivf, ivfpq, rairs; damaged: exact search takes its place */
     char index_fault[160];   /* what is damaged */

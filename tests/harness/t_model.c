@@ -12,7 +12,7 @@
 
 #include "vec.h"
 
-enum { WORDS = 40, LONG_TEXT = 30000, TOKEN_ROOM = 1 << 16 };
+enum { WORDS = 40, TOKEN_ROOM = 1 << 16 };
 
 static void *must(void *p)
 {
@@ -43,8 +43,7 @@ static size_t words(t_rng *r, char *out, uint64_t max)
     return n ? n - 1 : 0;
 }
 
-/* A text by chance into out, room LONG_TEXT. */
-static st_value text(t_rng *r, int type, char *out)
+st_value t_text_random(t_rng *r, int type, char *out)
 {
     size_t n = 0;
     switch (t_rng_below(r, 12)) {
@@ -106,7 +105,7 @@ static double real(t_rng *r)
                              : border[t_rng_below(r, sizeof border / sizeof *border)];
 }
 
-static st_value number(t_rng *r, int type)
+st_value t_number_random(t_rng *r, int type)
 {
     if (t_rng_below(r, 4) == 0)
         return t_null();
@@ -204,30 +203,30 @@ static st_value vector(t_rng *r, size_t dim, float *out)
 t_mrow *t_mrow_random(t_rng *r, size_t dim, int64_t id)
 {
     st_value g[T_NCOL];
-    char *room = must(malloc((size_t)6 * LONG_TEXT));
+    char *room = must(malloc((size_t)6 * T_LONG_TEXT));
     float *vec = must(malloc(dim * sizeof *vec));
     t_mrow *row;
     g[ST_COL_ID] = t_int(id);
-    g[ST_COL_CONTENT] = text(r, ST_TEXT, room);
+    g[ST_COL_CONTENT] = t_text_random(r, ST_TEXT, room);
     g[ST_COL_EMBEDDING] = vector(r, dim, vec);
     g[ST_COL_TIMESTAMP] = t_rng_below(r, 3) ? t_real(real(r)) : t_int(whole(r));
-    g[ST_COL_SESSION] = text(r, ST_TEXT, room + LONG_TEXT);
+    g[ST_COL_SESSION] = t_text_random(r, ST_TEXT, room + T_LONG_TEXT);
     g[ST_COL_CHANNEL] = t_rng_below(r, 2) ? t_text("chat") : t_null();
-    g[ST_COL_TAGS] = text(r, ST_TEXT, room + 2 * LONG_TEXT);
+    g[ST_COL_TAGS] = t_text_random(r, ST_TEXT, room + 2 * T_LONG_TEXT);
     g[ST_COL_SOURCE] = source_value(r);
     g[ST_COL_TIER] = tier_value(r);
     g[ST_COL_IMPORTANCE] = t_rng_below(r, 2) ? t_real((double)t_rng_below(r, 5) / 4) : t_null();
     g[ST_COL_ACTIVATION] = t_rng_below(r, 3) ? t_null() : t_real((double)t_rng_below(r, 5));
     g[ST_COL_ACCESS_COUNT] = t_rng_below(r, 3) ? t_null() : t_int((int64_t)t_rng_below(r, 5));
-    g[ST_COL_LAST_ACCESS] = number(r, ST_REAL);
+    g[ST_COL_LAST_ACCESS] = t_number_random(r, ST_REAL);
     g[ST_COL_VALID_FROM] = t_rng_below(r, 3) ? t_null() : t_int((int64_t)t_rng_below(r, 10));
     g[ST_COL_VALID_TO] = t_rng_below(r, 4) ? t_null() : t_int((int64_t)t_rng_below(r, 10));
-    g[ST_COL_SUPERSEDED_BY] = number(r, ST_INT);
+    g[ST_COL_SUPERSEDED_BY] = t_number_random(r, ST_INT);
     g[ST_COL_PINNED] = t_rng_below(r, 3) ? t_null() : t_int((int64_t)t_rng_below(r, 2));
-    g[T_COL_USER_ID] = text(r, ST_TEXT, room + 3 * LONG_TEXT);
-    g[T_COL_PRIORITY] = number(r, ST_INT);
-    g[T_COL_RATIO] = number(r, ST_REAL);
-    g[T_COL_RAW] = text(r, ST_BLOB, room + 4 * LONG_TEXT);
+    g[T_COL_USER_ID] = t_text_random(r, ST_TEXT, room + 3 * T_LONG_TEXT);
+    g[T_COL_PRIORITY] = t_number_random(r, ST_INT);
+    g[T_COL_RATIO] = t_number_random(r, ST_REAL);
+    g[T_COL_RAW] = t_text_random(r, ST_BLOB, room + 4 * T_LONG_TEXT);
     row = make(g, id, dim);
     free(room);
     free(vec);
@@ -277,6 +276,14 @@ t_table *t_table_copy(const t_table *t)
         c->evicted[c->nevicted] = t->evicted[c->nevicted];
         c->evicted[c->nevicted]->refs++;
     }
+    for (int side = 0; side < ST_SIDES; side++) {
+        c->record[side] = must(malloc((t->nrecord[side] + 1) * sizeof(t_record *)));
+        for (size_t i = 0; i < t->nrecord[side]; i++) {
+            c->record[side][i] = t->record[side][i];
+            c->record[side][i]->refs++;
+        }
+        c->nrecord[side] = t->nrecord[side];
+    }
     return c;
 }
 
@@ -285,6 +292,11 @@ void t_table_free(t_table *t)
     for (size_t i = 0; t && i < t->n; i++)
         t_mrow_unref(t->row[i]);
     if (t) {
+        for (int side = 0; side < ST_SIDES; side++) {
+            for (size_t i = 0; i < t->nrecord[side]; i++)
+                t_record_unref(t->record[side][i]);
+            free(t->record[side]);
+        }
         t_table_compact(t);
         free(t->evicted);
         free(t->row);
@@ -338,7 +350,7 @@ void t_table_compact(t_table *t)
         t_mrow_unref(t->evicted[--t->nevicted]);
 }
 
-void t_table_evict(t_table *t, int64_t id)
+static void hide(t_table *t, int64_t id)
 {
     t_mrow *r = t_table_find(t, id);
     if (!r)
@@ -395,7 +407,15 @@ int t_table_same(const t_table *a, const t_table *b)
     for (size_t i = 0; i < a->nevicted; i++)
         if (!same_row(a->evicted[i], t_table_evicted(b, a->evicted[i]->id)))
             return 0;
-    return 1;
+    return t_records_same(a, b);
+}
+
+void t_table_evict(t_table *t, int64_t id, int64_t seq)
+{
+    const t_mrow *r = t_table_find(t, id);
+    if (r)
+        t_record_set(t, t_record_eviction(r, seq));
+    hide(t, id);
 }
 
 /* A row as a view shows it; texts are copied as each is read. */
@@ -445,10 +465,11 @@ t_table *t_table_of(st_view *v, size_t dim, int metric, st_error *err)
         rc = r ? ST_OK : ST_CORRUPT;
         if (r) {
             t_table_set(t, r);
-            t_table_evict(t, r->id);
+            hide(t, r->id);
         }
     }
     rc = rc == ST_NOTFOUND ? ST_OK : rc;
+    rc = rc ? rc : t_records_of(v, t, err);
     if (rc) {
         t_table_free(t);
         return NULL;
@@ -809,6 +830,9 @@ void t_check_view(st_view *v, const t_table *t, t_rng *r, int searches)
     check_scan(v, t, &q, 0);
     check_find(v, t, r);
     check_evicted(v, t);
+    for (int side = 0; side < ST_SIDES; side++)
+        if (v->f->side[side] || v->f->version == v->conn->txn.version)
+            t_check_records(v, t, side);
     for (int i = 0; i < searches; i++)
         random_search(v, t, r);
 }

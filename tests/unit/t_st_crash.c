@@ -120,7 +120,26 @@ static void change_some(story *s, t_table *t)
     if (t->n > 3 && t_rng_below(&s->r, 2)) {
         int64_t id = t->row[t_rng_below(&s->r, t->n)]->id;
         t_ok(&err, st_evict(s->c, id, "test", 1, &err));
-        t_table_evict(t, id);
+        t_table_evict(t, id, t_last_event(s->c));
+    }
+    for (int side = 0; side < ST_SIDES; side++) {
+        t_record *r = t_record_random(&s->r, side, (int64_t)t_rng_below(&s->r, 30) + 1);
+        if (t_record_find(t, side, &r->v[0])) {
+            t_ok(&err, t_rng_below(&s->r, 2) ? st_side_set(s->c, side, &r->v[0], r->v, &err)
+                                             : st_side_delete(s->c, side, &r->v[0], &err));
+        } else {
+            t_ok(&err, st_side_put(s->c, side, r->v, NULL, &err));
+            t_record_set(t, r);
+            continue;
+        }
+        st_view *v;
+        uint64_t at;
+        t_ok(&err, st_view_open(s->c, &v, &err));
+        t_record_remove(t, side, &r->v[0]);
+        if (st_side_find(v, side, &r->v[0], &at, &err) == ST_OK)
+            t_record_set(t, t_record_copy(r));
+        st_view_close(v);
+        t_record_unref(r);
     }
     if (t->n > 3) {
         t_mrow *old = t->row[t_rng_below(&s->r, t->n)], *next;

@@ -70,7 +70,15 @@ static void evict(st_conn *c, t_table *t, int64_t id)
 {
     st_error err = {0, ""};
     t_ok(&err, st_evict(c, id, "test", 1, &err));
-    t_table_evict(t, id);
+    t_table_evict(t, id, t_last_event(c));
+}
+
+/* Takes the record over. */
+static void put_record(st_conn *c, t_table *t, t_record *r)
+{
+    st_error err = {0, ""};
+    t_ok(&err, st_side_put(c, r->side, r->v, NULL, &err));
+    t_record_set(t, r);
 }
 
 static int make_template(void **state)
@@ -87,6 +95,9 @@ static int make_template(void **state)
     for (int i = 0; i < BASE_ROWS; i++)
         commit_row(c, &h, t_mrow_random(&r, T_DIM, i == 3 ? 100 : i));
     t_begin(c, &h);
+    for (int i = 0; i < 4; i++)
+        for (int side = 0; side < ST_SIDES; side++)
+            put_record(c, template_table, t_record_random(&r, side, i + 1));
     evict(c, template_table, 12);
     t_commit(c, &h);
     t_flush(c);
@@ -100,6 +111,8 @@ static int make_template(void **state)
         t_table_remove(template_table, id + 1);
     }
     evict(c, template_table, BASE_ROWS + 5);
+    for (int side = 0; side < ST_SIDES; side++)
+        put_record(c, template_table, t_record_random(&r, side, 9));
     t_commit(c, &h);
     t_dir copy = t_dir_new();
     t_dir_copy(&template_dir, &copy);
@@ -244,20 +257,65 @@ static int go_evict(run *r, st_error *err)
 static void effect_evict(run *r, t_table *t)
 {
     (void)r;
-    t_table_evict(t, 8);
-    t_table_evict(t, BASE_ROWS + 6);
+    t_table_evict(t, 8, 10);
+    t_table_evict(t, BASE_ROWS + 6, 11);
     t_table_forget(t, 12);
 }
 
-static int go_evict_whole(run *r, st_error *err)
+/* Records: a new one, one of the file and one of the log changed, one deleted. */
+static void records(t_record *r[3])
+{
+    t_rng rng = {77};
+    r[0] = t_record_random(&rng, ST_SESSIONS, 50);
+    r[1] = t_record_random(&rng, ST_SESSIONS, 2);
+    r[2] = t_record_random(&rng, ST_EVENTS, 9);
+}
+
+static int go_records(run *r, st_error *err)
+{
+    t_record *new[3];
+    st_value three = t_int(3);
+    int rc;
+    records(new);
+    rc = st_side_put(r->c, ST_SESSIONS, new[0]->v, NULL, err);
+    rc = rc ? rc : st_side_set(r->c, ST_SESSIONS, &new[1]->v[0], new[1]->v, err);
+    rc = rc ? rc : st_side_set(r->c, ST_EVENTS, &new[2]->v[0], new[2]->v, err);
+    rc = rc ? rc : st_side_delete(r->c, ST_EVENTS, &three, err);
+    for (int i = 0; i < 3; i++)
+        t_record_unref(new[i]);
+    return rc;
+}
+
+static void effect_records(run *r, t_table *t)
+{
+    t_record *new[3];
+    st_value three = t_int(3);
+    (void)r;
+    records(new);
+    for (int i = 0; i < 3; i++)
+        t_record_set(t, new[i]);
+    t_record_remove(t, ST_EVENTS, &three);
+}
+
+static int whole(run *r, int (*go)(run *, st_error *), st_error *err)
 {
     int rc = t_begin_rc(r->c, &r->h, err);
-    rc = rc ? rc : go_evict(r, err);
+    rc = rc ? rc : go(r, err);
     if (rc) {
         t_rollback(r->c, &r->h);
         return rc;
     }
     return t_commit_rc(r->c, &r->h, err);
+}
+
+static int go_records_whole(run *r, st_error *err)
+{
+    return whole(r, go_records, err);
+}
+
+static int go_evict_whole(run *r, st_error *err)
+{
+    return whole(r, go_evict, err);
 }
 
 static void effect_compact(run *r, t_table *t)
@@ -430,6 +488,7 @@ static const action actions[] = {
     {"reading inside a transaction", 1, go_read, NULL, 0},
     {"transaction", 0, go_transaction, effect_transaction, 1},
     {"transaction that evicts", 0, go_evict_whole, effect_evict, 1},
+    {"transaction on records", 0, go_records_whole, effect_records, 1},
     {"transaction that flushes", 0, go_flushing, effect_transaction, 1},
     {"flush", 0, go_flush, NULL, 1},
     {"compact", 0, go_compact, effect_compact, 1},

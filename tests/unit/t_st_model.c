@@ -59,8 +59,9 @@ typedef struct world {
     t_db db[DBS];
     conn conn[CONNS];
     t_table *committed;
-    long version;     /* commits so far */
-    int64_t max_id;   /* that any commit has used */
+    long version;   /* commits so far */
+    int64_t max_id; /* that any commit has used */
+    int64_t max_event;
     t_table *doubt;   /* a worker of WORKER_DB died between the phases: this, */
     int doubt_counts; /* if its host committed */
     int to_server[2], from_server[2];
@@ -209,6 +210,9 @@ static void set_committed(world *w, t_table *t)
     w->version++;
     if (t->n && t->row[t->n - 1]->id > w->max_id)
         w->max_id = t->row[t->n - 1]->id;
+    for (size_t i = 0; i < t->nrecord[ST_EVENTS]; i++)
+        if (t->record[ST_EVENTS][i]->v[0].i > w->max_event)
+            w->max_event = t->record[ST_EVENTS][i]->v[0].i;
 }
 
 static void set_pin(conn *c, const t_table *t, long version)
@@ -401,7 +405,11 @@ static void evict(world *w, conn *c)
     TRACE("evict %lld", (long long)id);
     expect_code(st_evict(c->c, id, "test", 1, &err), there ? ST_OK : ST_NOTFOUND, &err);
     assert_int_equal(st_exists(c->c, id, &err), ST_NOTFOUND);
-    t_table_evict(c->work, id);
+    if (there) {
+        int64_t seq = t_last_event(c->c);
+        assert_true(seq > w->max_event);
+        t_table_evict(c->work, id, seq);
+    }
 }
 
 static int64_t some_evicted(world *w, const t_table *t)
@@ -495,7 +503,7 @@ static void marks(world *w, conn *c)
 
 static void change(world *w, conn *c)
 {
-    uint64_t kind = t_rng_below(&w->r, 25);
+    uint64_t kind = t_rng_below(&w->r, 32);
     TRACE("change %d, %zu rows", (int)kind, c->work->n);
     if (kind < 8 && c->work->n < ROWS_MAX)
         put(w, c);
@@ -509,6 +517,8 @@ static void change(world *w, conn *c)
         restore(w, c);
     else if (kind == 20)
         drop_evicted(w, c);
+    else if (kind < 28)
+        t_change_records(c->c, c->work, &w->r, w->max_event);
     else
         marks(w, c);
 }
@@ -658,7 +668,7 @@ static t_table *after(const world *w, const command *k, const t_table *from)
     for (int i = 0; i < k->n; i++)
         t_table_set(t, t_mrow_random(&r, (size_t)w->spec.dim, k->id0 + i));
     if (k->evict)
-        t_table_evict(t, k->del);
+        t_table_evict(t, k->del, w->max_event + 1);
     else
         t_table_remove(t, k->del);
     return t;

@@ -63,7 +63,7 @@ static void the_layout(void **state)
     }
     assert_int_equal(texts, s->ntext);
     assert_int_equal(smalls, s->nsmall);
-    assert_int_equal(s->nphys, ST_PHYS_TEXTS + 2 * texts + smalls);
+    assert_int_equal(s->nmemory, ST_PHYS_TEXTS + 2 * texts + smalls);
     for (int p = 0; p < s->nphys; p++) {
         const st_phys *a = &s->phys[p];
         assert_true(a->elem == (size_t)a->type.size * a->width && a->chunk_small > 0);

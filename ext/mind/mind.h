@@ -38,6 +38,11 @@ enum { MIND_TO_SAVE, MIND_TO_SEARCH };
 int mind_gate(const void *text, size_t n, int purpose);
 int mind_gate_keeps(int reason);
 const char *mind_gate_name(int reason); /* one word */
+/* Does the message put something right that was said before? "That's wrong", "I meant Tuesday", in
+ * 15 languages, by whole words: "I play piano" and "ok no worries" do not. */
+int mind_corrects(const void *text, size_t n);
+/* 1: every number and every name of text is in known. Time goes with their product at worst. */
+int mind_repeats(const void *text, size_t n, const void *known, size_t nknown);
 
 /* --------------------------------------------------------------------- text that gives orders */
 

@@ -20,9 +20,13 @@ enum { MIND_ANYWHERE, MIND_CLAUSE /* only where a clause begins */ };
 typedef struct mind_pattern {
     int kind, severity, where;
     const char *text;
+    const char *unless; /* words, with | between, that must not follow; NULL: any may */
 } mind_pattern;
 
 extern const mind_pattern mind_patterns[];
 extern const int mind_npatterns;
+/* What a message begins or says when it puts something right. kind and severity are 0. */
+extern const mind_pattern mind_corrections[];
+extern const int mind_ncorrections;
 
 #endif

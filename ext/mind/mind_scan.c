@@ -46,9 +46,12 @@ typedef struct scan {
     mind_finding *out;
     size_t found, room;
     int depth;
+    const mind_pattern *patterns;
+    int npatterns;
+    const uint32_t *firsts; /* bit of each letter that a pattern may begin with */
 } scan;
 
-static uint32_t firsts[PATTERNS_MAX]; /* bit of each letter that a pattern may begin with */
+static uint32_t firsts[PATTERNS_MAX], correction_firsts[PATTERNS_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 #define OTHER_LETTER (1u << 26)
 
@@ -310,19 +313,25 @@ static uint32_t letter_bit(uint32_t c)
     return c - 'a' < 26u ? 1u << (c - 'a') : OTHER_LETTER;
 }
 
-static void collect_firsts(void)
+static void collect(const mind_pattern *patterns, int n, uint32_t *bits)
 {
-    for (int i = 0; i < mind_npatterns && i < PATTERNS_MAX; i++) {
-        const char *p = mind_patterns[i].text;
+    for (int i = 0; i < n && i < PATTERNS_MAX; i++) {
+        const char *p = patterns[i].text;
         for (int more = 1; more; p++) {
             const char *end = p + strcspn(p, " ");
             for (const char *a = p; a < end; a += strcspn(a, "| ") + 1) {
-                firsts[i] |= letter_bit((uint8_t)*a);
+                bits[i] |= letter_bit((uint8_t)*a);
             }
             more = end[-1] == '?';
             p = end;
         }
     }
+}
+
+static void collect_firsts(void)
+{
+    collect(mind_patterns, mind_npatterns, firsts);
+    collect(mind_corrections, mind_ncorrections, correction_firsts);
 }
 
 /* -------------------------------------------------------------------------------- what is found */
@@ -359,14 +368,15 @@ static void try_patterns(scan *w, int i)
                     (l->alt[1] ? letter_bit((uint8_t)l->alt[1]) : 0);
     // behind a sign that may be none: "!ignore"
     bits |= l->flags & OPTIONAL && i + 1 < w->count ? letter_bit(w->l[i + 1].c) : 0;
-    for (int k = 0; k < mind_npatterns; k++) {
-        const mind_pattern *p = &mind_patterns[k];
-        if (!(firsts[k] & bits) || (p->where == MIND_CLAUSE && !(l->flags & CLAUSE))) {
+    for (int k = 0; k < w->npatterns; k++) {
+        const mind_pattern *p = &w->patterns[k];
+        if (!(w->firsts[k] & bits) || (p->where == MIND_CLAUSE && !(l->flags & CLAUSE))) {
             continue;
         }
         int end = match_rest(w, p->text, i);
-        if (end > i && !(p->kind == MIND_SCAN_JAILBREAK && p->severity == MIND_MEDIUM &&
-                         is_harmless_jailbreak(w, i, end))) {
+        if (end > i && !(p->unless && end < w->count && is_there(w, p->unless, end)) &&
+            !(p->kind == MIND_SCAN_JAILBREAK && p->severity == MIND_MEDIUM &&
+              is_harmless_jailbreak(w, i, end))) {
             add(w, p->kind, p->severity, l->from, w->l[end - 1].to);
         }
     }
@@ -421,7 +431,7 @@ static void scan_letters(scan *w)
             if (w->l[i].flags & START) {
                 try_patterns(w, i);
             }
-            if (w->l[i].flags & LINE) {
+            if ((w->l[i].flags & LINE) && w->patterns == mind_patterns) {
                 try_role(w, i);
             }
         }
@@ -584,6 +594,9 @@ static int by_start(const void *a, const void *b)
 static size_t scan_text(const void *text, size_t n, mind_finding *out, size_t room, int depth)
 {
     scan w;
+    w.patterns = mind_patterns;
+    w.npatterns = mind_npatterns;
+    w.firsts = firsts;
     w.s = text;
     w.n = n;
     w.at = w.found = 0;
@@ -604,6 +617,25 @@ size_t mind_scan(const void *text, size_t n, mind_finding *out, size_t room)
         qsort(out, found, sizeof *out, by_start);
     }
     return found;
+}
+
+int mind_corrects(const void *text, size_t n)
+{
+    mind_finding one;
+    scan w;
+    pthread_once(&once, collect_firsts);
+    w.patterns = mind_corrections;
+    w.npatterns = mind_ncorrections;
+    w.firsts = correction_firsts;
+    w.s = text;
+    w.n = n;
+    w.at = w.found = 0;
+    w.count = 0;
+    w.out = &one;
+    w.room = 1;
+    w.depth = 0;
+    scan_letters(&w);
+    return w.found > 0;
 }
 
 const char *mind_scan_name(int kind)

@@ -525,6 +525,7 @@ void sql_import_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_gate_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_gate.c */
 void sql_gate_reason_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_scan_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);   /* sql_scan.c */
+void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_record.c */
 void sql_forget_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_forget.c */
 void sql_destroy_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */

@@ -266,6 +266,8 @@ static const function_row functions[] = {
     {"h5mem_touch", 3, DIRECT, sql_touch_fn},
     {"h5mem_importance", 4, READS, sql_importance_fn},
     {"h5mem_import", 3, DIRECT, sql_import_fn},
+    {"h5mem_record", 7, DIRECT, sql_record_fn},
+    {"h5mem_record", 8, DIRECT, sql_record_fn},
     {"h5mem_forget", 3, DIRECT, sql_forget_fn},
     {"h5mem_destroy", 1, DIRECT, sql_destroy_fn},
     {"hdf5_read", 2, DIRECT, sql_h5_read_fn},

@@ -22,6 +22,8 @@ typedef struct sql_nearest {
  * rows at the same distance the one with the least id. */
 int sql_nearest_row(sql_table *t, st_view *v, const float *vector, const int64_t *below,
                     sql_nearest *out);
+/* 1 - cosine of n values; 1 where one of the two has no length. */
+double sql_cosine_distance(const float *a, const float *b, size_t n);
 /* The cosine distance of two rows; 1 where one has no vector. */
 int sql_rows_distance(sql_table *t, st_view *v, uint64_t a, uint64_t b, double *out);
 /* What a row is worth. text NULL: none. source: ST_SOURCE_. surprise NaN: not known. */

@@ -14,7 +14,7 @@
 #include "sql_life.h"
 #include "vec.h"
 
-static double cosine_distance(const float *a, const float *b, size_t n)
+double sql_cosine_distance(const float *a, const float *b, size_t n)
 {
     double ab = 0, aa = 0, bb = 0;
     for (size_t i = 0; i < n; i++) {
@@ -39,7 +39,7 @@ static int take(sql_table *t, st_view *v, st_cursor *c, const float *vector, sql
     if (st == ST_OK && info->metric != VEC_COSINE) {
         st = st_view_value(v, out->row, ST_COL_EMBEDDING, &other, err);
         if (st == ST_OK) {
-            out->distance = cosine_distance(vector, other.p, (size_t)info->dim);
+            out->distance = sql_cosine_distance(vector, other.p, (size_t)info->dim);
         }
     }
     return st;
@@ -60,7 +60,7 @@ int sql_rows_distance(sql_table *t, st_view *v, uint64_t a, uint64_t b, double *
         memcpy(copy, x.p, dim * sizeof *copy); // the next look at the column takes its place
         st = st_view_value(v, b, ST_COL_EMBEDDING, &y, &err);
         if (st == ST_OK && y.p) {
-            *out = cosine_distance(copy, y.p, dim);
+            *out = sql_cosine_distance(copy, y.p, dim);
         }
     }
     sqlite3_free(copy);

@@ -39,6 +39,21 @@ int st_get_life(st_conn *c, st_life *out, st_error *err)
     return ST_OK;
 }
 
+int st_get_policy(st_conn *c, st_policy *out, st_error *err)
+{
+    st_options o;
+    ST_TRY(st_snapshot_refresh(c, err));
+    if (c->txn.nconfig) {
+        st_conn_options(c, &o);
+        *out = o.policy;
+        return ST_OK;
+    }
+    pthread_mutex_lock(&c->store->lock);
+    *out = c->gen->options.policy;
+    pthread_mutex_unlock(&c->store->lock);
+    return ST_OK;
+}
+
 /* ----------------------------------------------------------------------------------- activation */
 
 static double halvings(const st_fade_rule *f, double last, double timestamp)

@@ -118,7 +118,8 @@ typedef struct st_options {
     double recall; /* that a vector search is to reach; 1: exact */
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];
-    st_life life; /* store.h; the file has those that are not as they were at first */
+    st_life life; /* store.h; from here on the file has those that are not as they were at first */
+    st_policy policy;
 } st_options;
 
 typedef struct st_schema {

@@ -360,6 +360,19 @@ typedef struct st_life {
 /* For this connection, as st_get_option. */
 int st_get_life(st_conn *c, st_life *out, st_error *err);
 
+/* What is written and how: the options of these names (rate[i] is rate_<source i>). */
+typedef struct st_policy {
+    int record_strategy, record_mode; /* ST_RECORD_ */
+    double shift_distance;            /* cosine, below which a message may repeat a row */
+    int64_t shift_rows;               /* that are looked at for that */
+    int scan;                         /* 1: what a new text says is scanned (mind.h) */
+    int64_t rate[7]; /* rows a minute of each source, by ST_SOURCE_; 0: any number */
+    int rate_refuse; /* 1: further ones are refused */
+} st_policy;
+enum { ST_RECORD_EVERY = 0, ST_RECORD_SHIFT = 1, ST_RECORD_CORRECTION = 2 };
+enum { ST_RECORD_BOTH = 0, ST_RECORD_USER = 1, ST_RECORD_ASSISTANT = 2, ST_RECORD_COMBINED = 3 };
+int st_get_policy(st_conn *c, st_policy *out, st_error *err);
+
 /* All option names, NULL at the end. */
 const char *const *st_option_names(void);
 /* What an option's value is: ST_INT, ST_REAL or ST_TEXT (also for a name that is none). */

@@ -1,0 +1,438 @@
+/*
+ * sql_record.c - h5mem_record(t, user_text, assistant_text, session, ts, user_embedding,
+ * assistant_embedding [, strategy]): one exchange, saved or not, and why.
+ *
+ * WHAT IS DECIDED, in this order
+ *   empty        there is no text to save
+ *   correction   the user puts something right (mind_corrects): it is saved, whatever follows
+ *   no correction  strategy 'correction' saves nothing else
+ *   trivial      the gate finds small talk: in the user's text or, without one, the assistant's
+ *   repeats N    strategy 'shift': of the shift_rows nearest rows some are nearer to the user's
+ *                vector than shift_distance (N the nearest), and between them they have each number
+ *                and name of the user's text. Without a vector nothing is taken for a repetition
+ *
+ * WHAT IS SAVED  by option record_mode: both texts, a row each (an answer that is small talk is
+ *   left out), one of them, or both in one row with a line "---" between and the mean of the two
+ *   vectors at unit length. Sources are user or correction, and assistant; channel is conversation;
+ *   importance is that of h5mem_importance where auto_importance is on.
+ *
+ * Rows go in as nested INSERTs in a savepoint: the exchange joins the caller's transaction and is
+ * there whole or not at all.
+ *
+ * ERRORS   each names the table, the file and the value.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sql_life.h"
+#include "sql_value.h"
+
+typedef struct speech {
+    const char *text; /* NULL: none */
+    size_t n;
+    sqlite3_value *embedding; /* as given */
+    float *vector;            /* of it; NULL: none */
+} speech;
+
+typedef struct record {
+    sql_table *t;
+    speech user, assistant;
+    sqlite3_value *session, *time;
+    int strategy, correction;
+    st_policy policy;
+    st_life life;
+    sqlite3_int64 saved[2];
+    int nsaved;
+    char skipped[64]; /* "" nothing was */
+    int near;         /* a row was looked at: */
+    int64_t near_id;
+    double near_distance;
+} record;
+
+/* ------------------------------------------------------------------------------------ arguments */
+
+static int is_blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if ((unsigned char)s[i] > ' ') {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int read_speech(sql_table *t, const char *who, sqlite3_value *text, sqlite3_value *embedding,
+                       speech *out)
+{
+    char show[SQL_SHOW];
+    if (sqlite3_value_type(text) == SQLITE_BLOB) {
+        return sql_fail(t, SQLITE_ERROR, "the %s's text is %s; it takes text", who,
+                        sql_show(text, show));
+    }
+    if (sqlite3_value_type(text) != SQLITE_NULL) {
+        out->text = (const char *)sqlite3_value_text(text);
+        if (!out->text) {
+            return SQLITE_NOMEM;
+        }
+        out->n = (size_t)sqlite3_value_bytes(text);
+        out->text = is_blank(out->text, out->n) ? NULL : out->text;
+    }
+    out->embedding = embedding;
+    return sqlite3_value_type(embedding) == SQLITE_NULL
+               ? SQLITE_OK
+               : sql_query_vector(t, embedding, &out->vector);
+}
+
+static int read_strategy(sql_table *t, sqlite3_value *v, int *out)
+{
+    static const char *const names[] = {"every", "shift", "correction"};
+    char show[SQL_SHOW];
+    const char *s = v ? (const char *)sqlite3_value_text(v) : NULL;
+    if (!v || sqlite3_value_type(v) == SQLITE_NULL) {
+        return SQLITE_OK;
+    }
+    for (int i = 0; s && i < 3; i++) {
+        if (sqlite3_stricmp(s, names[i]) == 0) {
+            *out = i;
+            return SQLITE_OK;
+        }
+    }
+    return sql_fail(t, SQLITE_ERROR, "strategy is %s; known are every, shift, correction",
+                    sql_show(v, show));
+}
+
+static int read_args(record *r, int argc, sqlite3_value **argv)
+{
+    sql_table *t = r->t;
+    st_error err = {0};
+    if (st_get_policy(t->store->conn, &r->policy, &err) != ST_OK ||
+        st_get_life(t->store->conn, &r->life, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    r->session = argv[3];
+    r->time = argv[4];
+    r->strategy = r->policy.record_strategy;
+    int rc = read_strategy(t, argc == 8 ? argv[7] : NULL, &r->strategy);
+    rc = rc == SQLITE_OK ? read_speech(t, "user", argv[1], argv[5], &r->user) : rc;
+    return rc == SQLITE_OK ? read_speech(t, "assistant", argv[2], argv[6], &r->assistant) : rc;
+}
+
+/* ------------------------------------------------------------------------------------- deciding */
+
+static void skip(record *r, const char *why, const char *more)
+{
+    sqlite3_snprintf(sizeof r->skipped, r->skipped, "%s%s", why, more);
+}
+
+/* Looks at one near row. *text gets its content. */
+static int look_at(record *r, st_view *v, uint64_t row, sqlite3_str *text, st_error *err)
+{
+    const st_info *info = st_conn_info(r->t->store->conn);
+    st_value id, x;
+    int st = st_view_value(v, row, ST_COL_EMBEDDING, &x, err);
+    if (st != ST_OK || x.type != ST_BLOB) {
+        return st;
+    }
+    double d = sql_cosine_distance(r->user.vector, x.p, (size_t)info->dim);
+    st = st_view_value(v, row, ST_COL_ID, &id, err);
+    if (st == ST_OK && (!r->near || d < r->near_distance)) {
+        r->near = 1;
+        r->near_id = id.i;
+        r->near_distance = d;
+    }
+    if (st == ST_OK && d < r->policy.shift_distance) {
+        st = st_view_value(v, row, ST_COL_CONTENT, &x, err);
+        if (st == ST_OK && x.type == ST_TEXT) {
+            sqlite3_str_append(text, x.p, (int)x.n);
+            sqlite3_str_appendchar(text, 1, '\n');
+        }
+    }
+    return st;
+}
+
+static int look_around(record *r, st_view *v, sqlite3_str *text)
+{
+    st_error err = {0};
+    st_query q = {0};
+    st_cursor *c;
+    st_query_defaults(r->t->store->conn, &q);
+    q.vector = r->user.vector;
+    q.k = r->policy.shift_rows;
+    q.hint = (uint64_t)q.k;
+    q.context = q.recency = q.importance_weight = q.activation_weight = q.graph_weight = 0;
+    q.has_min_score = 0;
+    q.dedup = q.mmr = 0;
+    int st = st_search(v, &q, &c, &err), more = 0;
+    if (st == ST_OK) {
+        while (st == ST_OK && (more = st_cursor_next(c, &err)) > 0) {
+            st = look_at(r, v, st_cursor_row(c), text, &err);
+        }
+        st_cursor_close(c);
+    }
+    return st == ST_OK && more >= 0 ? SQLITE_OK : sql_fail_st(r->t, &err);
+}
+
+static int find_repeated(record *r)
+{
+    st_error err = {0};
+    st_view *v;
+    if (st_view_open(r->t->store->conn, &v, &err) != ST_OK) {
+        return sql_fail_st(r->t, &err);
+    }
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    int rc = look_around(r, v, text);
+    st_view_close(v);
+    if (rc == SQLITE_OK && r->near && r->near_distance < r->policy.shift_distance &&
+        mind_repeats(r->user.text, r->user.n, sqlite3_str_value(text),
+                     (size_t)sqlite3_str_length(text))) {
+        char id[24];
+        sqlite3_snprintf(sizeof id, id, "%lld", (long long)r->near_id);
+        skip(r, "repeats ", id);
+    }
+    rc = rc == SQLITE_OK ? sqlite3_str_errcode(text) : rc;
+    sqlite3_free(sqlite3_str_finish(text));
+    return rc;
+}
+
+static int has_text(const record *r)
+{
+    switch (r->policy.record_mode) {
+    case ST_RECORD_USER:
+        return r->user.text != NULL;
+    case ST_RECORD_ASSISTANT:
+        return r->assistant.text != NULL;
+    default:
+        return r->user.text || r->assistant.text;
+    }
+}
+
+static int decide(record *r)
+{
+    const speech *judged = r->user.text ? &r->user : &r->assistant;
+    if (!has_text(r)) {
+        skip(r, "empty", "");
+        return SQLITE_OK;
+    }
+    r->correction = r->user.text && mind_corrects(r->user.text, r->user.n);
+    if (r->correction) {
+        return SQLITE_OK;
+    }
+    if (r->strategy == ST_RECORD_CORRECTION) {
+        skip(r, "no correction", "");
+        return SQLITE_OK;
+    }
+    int why = mind_gate(judged->text, judged->n, MIND_TO_SAVE);
+    if (!mind_gate_keeps(why)) {
+        skip(r, "trivial: ", mind_gate_name(why));
+        return SQLITE_OK;
+    }
+    return r->strategy == ST_RECORD_SHIFT && r->user.text && r->user.vector ? find_repeated(r)
+                                                                            : SQLITE_OK;
+}
+
+/* --------------------------------------------------------------------------------------- saving */
+
+static int importance(record *r, const char *text, size_t n, const float *vector, int source,
+                      double *out)
+{
+    st_error err = {0};
+    st_view *v;
+    sql_nearest near;
+    double surprise = NAN;
+    if (vector) {
+        if (st_view_open(r->t->store->conn, &v, &err) != ST_OK) {
+            return sql_fail_st(r->t, &err);
+        }
+        int rc = sql_nearest_row(r->t, v, vector, NULL, &near);
+        st_view_close(v);
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
+        surprise = near.found ? near.distance : 1;
+    }
+    *out = sql_rate(&r->life, text, n, source, surprise);
+    return SQLITE_OK;
+}
+
+static int prepare(sql_table *t, sqlite3_stmt **out)
+{
+    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(content, embedding, timestamp, session, "
+                                "channel, source, importance)"
+                                " VALUES(?1, ?2, ?3, ?4, 'conversation', ?5, ?6)",
+                                t->schema, t->name);
+    int rc = sql ? sqlite3_prepare_v2(t->db->db, sql, -1, out, NULL) : SQLITE_NOMEM;
+    sqlite3_free(sql);
+    return rc;
+}
+
+/* One row. The importance is found before the row is there. */
+static int save(record *r, const char *text, size_t n, const float *vector, int source)
+{
+    static const char *const names[] = {NULL, "user", "assistant", NULL, NULL, NULL, "correction"};
+    sqlite3_stmt *stmt = NULL;
+    size_t bytes = (size_t)st_conn_info(r->t->store->conn)->dim * sizeof *vector;
+    double worth;
+    int rc = prepare(r->t, &stmt);
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_text64(stmt, 1, text, n, SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_value(stmt, 3, r->time);
+        sqlite3_bind_value(stmt, 4, r->session);
+        sqlite3_bind_text(stmt, 5, names[source], -1, SQLITE_STATIC);
+        if (vector) {
+            sqlite3_bind_blob64(stmt, 2, vector, bytes, SQLITE_STATIC);
+        }
+        if (r->life.auto_importance) {
+            rc = importance(r, text, n, vector, source, &worth);
+            sqlite3_bind_double(stmt, 6, worth);
+        }
+    }
+    if (rc == SQLITE_OK) {
+        sqlite3_step(stmt);
+    }
+    int done = sqlite3_finalize(stmt);
+    rc = rc == SQLITE_OK ? done : rc;
+    if (rc == SQLITE_OK) {
+        r->saved[r->nsaved++] = sqlite3_last_insert_rowid(r->t->db->db);
+    }
+    return rc;
+}
+
+/* The mean direction of the two vectors, or the one that is there. By sqlite3_malloc. */
+static int mean_vector(const record *r, float **out)
+{
+    size_t dim = (size_t)st_conn_info(r->t->store->conn)->dim;
+    const float *a = r->user.vector ? r->user.vector : r->assistant.vector;
+    const float *b = r->assistant.vector ? r->assistant.vector : a;
+    double aa = 0, bb = 0, cc = 0;
+    *out = NULL;
+    if (!a) {
+        return SQLITE_OK;
+    }
+    float *x = sqlite3_malloc64(dim * sizeof *x + 1);
+    if (!x) {
+        return SQLITE_NOMEM;
+    }
+    for (size_t i = 0; i < dim; i++) {
+        aa += (double)a[i] * a[i];
+        bb += (double)b[i] * b[i];
+    }
+    aa = aa > 0 ? sqrt(aa) : 1;
+    bb = bb > 0 ? sqrt(bb) : 1;
+    for (size_t i = 0; i < dim; i++) {
+        double m = a[i] / aa + b[i] / bb;
+        cc += m * m;
+    }
+    cc = cc > 0 ? sqrt(cc) : 1;
+    for (size_t i = 0; i < dim; i++) {
+        x[i] = a == b ? a[i] : (float)((a[i] / aa + b[i] / bb) / cc);
+    }
+    *out = x;
+    return SQLITE_OK;
+}
+
+static int save_combined(record *r, int source)
+{
+    const speech *u = &r->user, *a = &r->assistant;
+    float *vector;
+    int rc = mean_vector(r, &vector);
+    if (rc == SQLITE_OK) {
+        sqlite3_str *s = sqlite3_str_new(NULL);
+        sqlite3_str_append(s, u->text ? u->text : "", (int)u->n * (u->text != NULL));
+        sqlite3_str_appendall(s, u->text && a->text ? "\n---\n" : "");
+        sqlite3_str_append(s, a->text ? a->text : "", (int)a->n * (a->text != NULL));
+        size_t n = (size_t)sqlite3_str_length(s);
+        char *text = sqlite3_str_finish(s);
+        rc = text ? save(r, text, n, vector, source) : SQLITE_NOMEM;
+        sqlite3_free(text);
+    }
+    sqlite3_free(vector);
+    return rc;
+}
+
+static int save_all(record *r)
+{
+    const speech *u = &r->user, *a = &r->assistant;
+    int mode = r->policy.record_mode, rc = SQLITE_OK;
+    int source = r->correction ? ST_SOURCE_CORRECTION : ST_SOURCE_USER;
+    if (mode == ST_RECORD_COMBINED) {
+        return save_combined(r, u->text ? source : ST_SOURCE_ASSISTANT);
+    }
+    if (u->text && mode != ST_RECORD_ASSISTANT) {
+        rc = save(r, u->text, u->n, u->vector, source);
+    }
+    if (rc == SQLITE_OK && a->text && mode != ST_RECORD_USER &&
+        (mode == ST_RECORD_ASSISTANT || mind_gate_keeps(mind_gate(a->text, a->n, MIND_TO_SAVE)))) {
+        rc = save(r, a->text, a->n, a->vector, ST_SOURCE_ASSISTANT);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- together */
+
+static char *result_json(const record *r, int detailed)
+{
+    static const char *const strategies[] = {"every", "shift", "correction"};
+    static const char *const modes[] = {"both", "user", "assistant", "combined"};
+    sqlite3_str *s = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(s, "{\"saved\":[");
+    for (int i = 0; i < r->nsaved; i++) {
+        sqlite3_str_appendf(s, "%s%lld", i ? "," : "", (long long)r->saved[i]);
+    }
+    sqlite3_str_appendf(s, "],\"skipped\":%s%s%s", r->skipped[0] ? "\"" : "",
+                        r->skipped[0] ? r->skipped : "null", r->skipped[0] ? "\"" : "");
+    if (detailed) {
+        sqlite3_str_appendf(s, ",\"strategy\":\"%s\",\"mode\":\"%s\",\"correction\":%s",
+                            strategies[r->strategy], modes[r->policy.record_mode],
+                            r->correction ? "true" : "false");
+    }
+    if (detailed && r->near) {
+        sqlite3_str_appendf(s, ",\"nearest\":%lld,\"distance\":%.4f", (long long)r->near_id,
+                            r->near_distance);
+    }
+    sqlite3_str_appendchar(s, 1, '}');
+    return sqlite3_str_finish(s);
+}
+
+/* Saves what was decided, in a savepoint of the caller's transaction. */
+static int write_down(record *r)
+{
+    sqlite3 *db = r->t->db->db;
+    int rc = sqlite3_exec(db, "SAVEPOINT h5mem_record", NULL, NULL, NULL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    rc = r->skipped[0] ? SQLITE_OK : save_all(r);
+    rc = rc == SQLITE_OK ? sqlite3_exec(db, "RELEASE h5mem_record", NULL, NULL, NULL) : rc;
+    return rc;
+}
+
+void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
+{
+    record r = {.t = sql_fn_table(ctx, argv[0])};
+    if (!r.t) {
+        return;
+    }
+    sqlite3 *db = r.t->db->db;
+    int rc = read_args(&r, argc, argv);
+    rc = rc == SQLITE_OK ? decide(&r) : rc;
+    if (rc != SQLITE_OK) {
+        sql_fail_fn_table(ctx, r.t, rc);
+    } else {
+        rc = write_down(&r);
+        if (rc == SQLITE_OK) {
+            char *json = result_json(&r, 0);
+            if (json) {
+                sqlite3_result_text(ctx, json, -1, sqlite3_free);
+            } else {
+                sqlite3_result_error_nomem(ctx);
+            }
+        } else {
+            sql_fail_fn_db(ctx, db, rc); // before the rollback, which clears the message
+            sqlite3_exec(db, "ROLLBACK TO h5mem_record; RELEASE h5mem_record", NULL, NULL, NULL);
+        }
+    }
+    sqlite3_free(r.user.vector);
+    sqlite3_free(r.assistant.vector);
+}

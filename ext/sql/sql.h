@@ -50,6 +50,7 @@ typedef struct sql_table sql_table;
 typedef struct sql_cursor sql_cursor;
 typedef struct sql_tokenizer sql_tokenizer;
 typedef struct sql_mark sql_mark;
+typedef struct sql_access sql_access;
 typedef void sql_function(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 
 /* --------------------------------------------------------------------------- sql_ext.c: loading */
@@ -274,6 +275,8 @@ struct sql_table {
     int64_t row_txid; /* what its state row was last given; 0: not known */
     int host_known;   /* the host's file, looked at once: 0, 0 when it has none */
     uint64_t host_dev, host_ino;
+    sql_access *access; /* sql_life.c: rows read and not yet counted */
+    size_t naccess;
     /* scratch of xUpdate, made at the first write */
     st_value *values;
     uint8_t *changed;
@@ -537,6 +540,12 @@ void sql_touch_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_importance_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 int sql_consolidate_command(sql_table *t);
 int sql_tick_command(sql_table *t);
+/* track_access. A search begins: how many of its rows count as accessed (0: off). One of them is
+ * handed out. Inside xUpdate: what has gathered is written. */
+#define SQL_TRACK_ROWS 20
+int sql_track_begin(sql_table *t, int *rows);
+int sql_track(sql_table *t, int64_t id);
+int sql_track_write(sql_table *t);
 /* Around an INSERT: consolidates when consolidate_every rows have come since the last pass, as
  * their ids tell. */
 typedef struct sql_watch {

@@ -40,6 +40,7 @@ struct sql_cursor {
     sql_dates dates;  /* that it names; likewise */
     int own_patterns; /* the host has its own LIKE or GLOB; -1: not asked yet. While a statement
                        * runs it cannot make one */
+    int track;        /* rows yet to come that count as accessed */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
 };
@@ -284,13 +285,24 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
         st_query_defaults(t->store->conn, &w.q);
         w.context = w.q.context;
     }
-    int rc = read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
+    c->track = 0;
+    int rc = idx_num & (SQL_PLAN_VECTOR | SQL_PLAN_TEXT) ? sql_track_begin(t, &c->track)
+                                                         : SQLITE_OK;
+    rc = rc != SQLITE_OK ? rc : read_query(t, c, &w, sql_plan_args(idx_str), argc, argv);
     if (rc == SQLITE_OK) {
         rc = search(t, c, &w, idx_num);
         c->has_text = w.q.has_text;
     }
     query_free(&w);
     return rc;
+}
+
+static int track_row(sql_cursor *c)
+{
+    sqlite3_int64 id;
+    int rc = sql_cursor_rowid(&c->base, &id);
+    c->track--;
+    return rc == SQLITE_OK ? sql_track((sql_table *)c->base.pVtab, id) : rc;
 }
 
 int sql_cursor_next(sqlite3_vtab_cursor *base)
@@ -310,6 +322,7 @@ int sql_cursor_next(sqlite3_vtab_cursor *base)
     if (rc > 0) {
         c->at_row = 1;
         c->row = st_cursor_row(c->rows);
+        return c->track > 0 ? track_row(c) : SQLITE_OK;
     }
     return SQLITE_OK;
 }

@@ -9,6 +9,11 @@
  *   h5mem_tick(t [, now])                    activation fades to now; a pass when one is due
  *   h5mem_touch(t, id [, now])               one access
  *
+ * With track_access on, the first SQL_TRACK_ROWS rows that a search hands out count as accessed. A
+ * search writes nothing: the connection remembers them (up to TRACKED_MAX rows) and its next
+ * INSERT, touch, tick or consolidation of the table writes them, as part of its transaction; what
+ * then is rolled back, or never written because the connection closes, is not counted.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
@@ -146,9 +151,9 @@ static int read_touched(sql_table *t, st_view *v, uint64_t row, touched *out)
     return SQLITE_OK;
 }
 
-/* One access at `now`: what activation had is first let fade from where it was last known. */
+/* n accesses at `now`: what activation had is first let fade from where it was last known. */
 static int access_row(sql_table *t, st_view *v, uint64_t row, const st_life *l, double now,
-                      double *activation)
+                      int64_t n, double *activation)
 {
     static const int col[] = {ST_COL_ACTIVATION, ST_COL_IMPORTANCE, ST_COL_LAST_ACCESS,
                               ST_COL_ACCESS_COUNT};
@@ -161,12 +166,12 @@ static int access_row(sql_table *t, st_view *v, uint64_t row, const st_life *l, 
     double own = isfinite(x.last) ? x.last : x.timestamp;
     double known = l->last_tick != 0 ? fmax(l->last_tick, own) : own;
     double a = mind_decay(x.activation, now - known, l->activation_half_life);
-    a = fmax(a, fmin(a + l->activation_boost, l->activation_max));
+    a = fmax(a, fmin(a + (double)n * l->activation_boost, l->activation_max));
     st_value value[] = {
         {.type = ST_REAL, .r = a},
-        {.type = ST_REAL, .r = x.importance + l->importance_access * (1 - x.importance)},
+        {.type = ST_REAL, .r = 1 - (1 - x.importance) * pow(1 - l->importance_access, (double)n)},
         {.type = ST_REAL, .r = isfinite(x.last) ? fmax(x.last, now) : now},
-        {.type = ST_INT, .i = x.count + (x.count < INT64_MAX)}};
+        {.type = ST_INT, .i = x.count <= INT64_MAX - n ? x.count + n : INT64_MAX}};
     *activation = a;
     return st_set(t->store->conn, v, row, col, value, 4, &err) == ST_OK ? SQLITE_OK
                                                                         : sql_fail_st(t, &err);
@@ -180,6 +185,7 @@ static int touch_inside(void *ctx, sql_table *t)
     st_life life;
     uint64_t row;
     int rc = sql_txn_write(t);
+    rc = rc == SQLITE_OK ? sql_track_write(t) : rc;
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -189,7 +195,7 @@ static int touch_inside(void *ctx, sql_table *t)
     int st = st_get_life(t->store->conn, &life, &err);
     st = st == ST_OK ? st_view_find(v, k->id, &row, &err) : st;
     k->found = st == ST_OK;
-    rc = st == ST_OK         ? access_row(t, v, row, &life, k->now, &k->activation)
+    rc = st == ST_OK         ? access_row(t, v, row, &life, k->now, 1, &k->activation)
          : st == ST_NOTFOUND ? SQLITE_OK
                              : sql_fail_st(t, &err);
     st_view_close(v);
@@ -223,6 +229,82 @@ void sql_touch_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     }
 }
 
+/* ------------------------------------------------------------------------------- track_access */
+
+enum { TRACKED_MAX = 4096 };
+
+struct sql_access {
+    int64_t id, count;
+    double last;
+};
+
+int sql_track_begin(sql_table *t, int *rows)
+{
+    st_error err = {0};
+    st_life life;
+    *rows = 0;
+    if (st_get_life(t->store->conn, &life, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    *rows = life.track_access && !t->readonly && !st_conn_info(t->store->conn)->readonly
+                ? SQL_TRACK_ROWS
+                : 0;
+    return SQLITE_OK;
+}
+
+int sql_track(sql_table *t, int64_t id)
+{
+    size_t i = 0;
+    while (i < t->naccess && t->access[i].id != id) {
+        i++;
+    }
+    if (i == TRACKED_MAX) {
+        return SQLITE_OK;
+    }
+    if (i == t->naccess && (i & (i - 1)) == 0) {
+        sql_access *more = sqlite3_realloc64(t->access, (i ? 2 * i : 1) * sizeof *more);
+        if (!more) {
+            return SQLITE_NOMEM;
+        }
+        t->access = more;
+    }
+    if (i == t->naccess) {
+        t->access[t->naccess++] = (sql_access){.id = id};
+    }
+    t->access[i].count++;
+    t->access[i].last = sql_now();
+    return SQLITE_OK;
+}
+
+int sql_track_write(sql_table *t)
+{
+    st_error err = {0};
+    st_view *v;
+    st_life life;
+    double activation;
+    int rc = SQLITE_OK;
+    if (!t->naccess) {
+        return SQLITE_OK;
+    }
+    if (st_get_life(t->store->conn, &life, &err) != ST_OK ||
+        st_view_open(t->store->conn, &v, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    for (size_t i = 0; i < t->naccess && rc == SQLITE_OK; i++) {
+        const sql_access *a = &t->access[i];
+        uint64_t row;
+        int st = st_view_find(v, a->id, &row, &err);
+        if (st == ST_OK) {
+            rc = access_row(t, v, row, &life, a->last, a->count, &activation);
+        } else if (st != ST_NOTFOUND) {
+            rc = sql_fail_st(t, &err);
+        }
+    }
+    st_view_close(v);
+    t->naccess = 0;
+    return rc;
+}
+
 /* ----------------------------------------------------------------------------------------- tick */
 
 typedef struct tick {
@@ -237,6 +319,7 @@ static int tick_inside(void *ctx, sql_table *t)
     st_error err = {0};
     st_life life;
     int rc = sql_txn_write(t);
+    rc = rc == SQLITE_OK ? sql_track_write(t) : rc;
     if (rc == SQLITE_OK && st_get_life(t->store->conn, &life, &err) != ST_OK) {
         rc = sql_fail_st(t, &err);
     }

@@ -457,6 +457,7 @@ int sql_pass_run(void *ctx, sql_table *t)
     work w = {.pass = ctx, .t = t};
     st_error err = {0};
     int rc = w.pass->dry ? SQLITE_OK : sql_txn_write(t);
+    rc = rc == SQLITE_OK && !w.pass->dry ? sql_track_write(t) : rc;
     if (rc == SQLITE_OK && st_view_open(t->store->conn, &w.view, &err) != ST_OK) {
         rc = fail(&w, &err);
     }

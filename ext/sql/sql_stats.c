@@ -89,6 +89,7 @@ static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host
     add(s, "flushes", st->flushes);
     add(s, "last_flush_bytes", st->last_flush_bytes);
     add(s, "syncs", st->syncs);
+    add(s, "touch_bytes", st->touch_bytes);
     add_index(s, st);
     sqlite3_str_appendf(s, ",\"in_doubt\":%s", st->in_doubt ? "true" : "false");
     const char *late = behind(st, uuid, host);

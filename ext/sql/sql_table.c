@@ -128,6 +128,7 @@ void sql_table_free(sql_table *t)
     sqlite3_free(t->schema);
     sqlite3_free(t->name);
     sqlite3_free(t->columns);
+    sqlite3_free(t->access);
     sqlite3_free(t->values);
     sqlite3_free(t->changed);
     sqlite3_free(t->vector);

@@ -159,7 +159,8 @@ static int insert_and_age(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
     st_conn *conn = w->t->store->conn;
     st_error err = {0};
     sql_watch watch;
-    int rc = sql_life_watch(w->t, &watch);
+    int rc = sql_track_write(w->t);
+    rc = rc == SQLITE_OK ? sql_life_watch(w->t, &watch) : rc;
     if (rc != SQLITE_OK || !watch.every) {
         return rc == SQLITE_OK ? insert(w, rowid, out) : rc;
     }

@@ -448,7 +448,7 @@ static void hand_over(st_conn *c)
     const st_log_header *h = &t->head;
     size_t bytes = (size_t)s->schema->nsmall * sizeof(st_num);
     uint64_t at;
-    if (c->nviews || t->held || t->nconfig) {
+    if (c->nviews || t->held) {
         return;
     }
     pthread_mutex_lock(&s->lock);
@@ -475,6 +475,11 @@ static void hand_over(st_conn *c)
         }
     }
     if (st_gen_adopt(g, t->change, t->nchange, NULL) == ST_OK) {
+        for (size_t i = 0; i < t->nconfig; i++) {
+            // Checked when it was set: cannot fail.
+            st_options_set(&g->options, t->config[i].name, t->config[i].value, 1, NULL);
+            g->config_changed = 1;
+        }
         g->replayed = h->committed_len;
         g->sum = h->committed_sum;
         g->last_seq = h->last_seq;
@@ -537,6 +542,7 @@ void st_commit(st_conn *c)
         }
         h->prepared_len = h->prepared_seq = 0;
         h->flags = 0;
+        __atomic_fetch_add(&s->set_bytes, t->set_bytes, __ATOMIC_RELAXED);
         st_log_store(s->page, h);
         if (c->nviews) {
             advance_snapshot(c, h);

@@ -58,6 +58,7 @@ static int encode_set(st_conn *c, st_encoder *e, int64_t id, uint64_t ref, st_er
     ST_TRY(st_frame_begin(e->buf, &frame, err));
     ST_TRY(st_small_encode(c->store->schema, id, c->txn.patch[at - 1].small, e->buf, err));
     ST_TRY(st_encode_frame(e, frame, ST_FRAME_SET, err));
+    c->txn.set_bytes += e->buf->n - frame;
     return note(&c->txn, ST_FRAME_SET, id, at - 1, e->seq, err);
 }
 
@@ -232,6 +233,7 @@ static int encode_held(st_conn *c, const st_log_header *h, st_encoder *e, st_err
 int st_encode_all(st_conn *c, const st_log_header *h, st_encoder *e, st_error *err)
 {
     c->txn.nchange = 0;
+    c->txn.set_bytes = 0;
     e->generation = h->generation;
     e->seq = c->txn.start_seq;
     e->transaction = e->seq + 1;

@@ -179,6 +179,7 @@ static int count_files(st_conn *c, st_stats *out, st_error *err)
     }
     pthread_mutex_lock(&s->lock);
     out->flushes = s->flushes;
+    out->touch_bytes = __atomic_load_n(&s->set_bytes, __ATOMIC_RELAXED);
     out->last_flush_bytes = s->last_flush_bytes;
     out->syncs = __atomic_load_n(&s->syncs, __ATOMIC_RELAXED);
     memcpy(out->flush_error, s->flush_error, sizeof out->flush_error);

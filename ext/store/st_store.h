@@ -56,6 +56,7 @@ typedef struct st_store {
     int tail_cut; /* and has cut off what was there */
 
     uint64_t flushes, last_flush_bytes, syncs;
+    uint64_t set_bytes; /* of frames that set small values; atomic */
     char flush_error[256];
 } st_store;
 
@@ -124,6 +125,7 @@ typedef struct st_txn {
 
     st_logged *change; /* the frames of the last st_prepare: ref is the private slot or patch */
     size_t nchange, cap_change;
+    uint64_t set_bytes;        /* of those that set small values */
     int dropped;               /* its state row goes with it */
     int prepared_self;         /* and the transaction counts without a verdict */
     int prepared;              /* frames and prepare are in the log; the header says so */

@@ -629,10 +629,11 @@ typedef struct st_stats {
     uint64_t flushes;          /* by this process on this store */
     uint64_t last_flush_bytes; /* appended by the last of them */
     uint64_t syncs;            /* fsync calls by this process on this store */
-    uint64_t log_owner_seq;    /* id of the last transaction that a state row decided; 0: none */
-    uint8_t log_owner[16];     /* uuid of that row */
-    int in_doubt;              /* 1: a prepared transaction waits for its host's verdict */
-    char flush_error[256];     /* of an automatic flush that failed; empty once one succeeds */
+    uint64_t touch_bytes;   /* appended to the log by this process for changes of small columns */
+    uint64_t log_owner_seq; /* id of the last transaction that a state row decided; 0: none */
+    uint8_t log_owner[16];  /* uuid of that row */
+    int in_doubt;           /* 1: a prepared transaction waits for its host's verdict */
+    char flush_error[256];  /* of an automatic flush that failed; empty once one succeeds */
 } st_stats;
 int st_conn_stats(st_conn *c, st_stats *out, st_error *err);
 

@@ -409,3 +409,42 @@ def test_what_is_pinned_is_not_superseded_nor_evicted(tmp_path):
     done = consolidate(con, T0 + 9)
     assert (done["evicted"], done["merged"], done["working"]) == (1, 0, 1)
     assert rows(con, "id, valid_to") == [(1, None)]
+
+
+# ------------------------------------------------------------------------------------- track_access
+
+
+def test_searches_count_when_track_access_is_on(tmp_path):
+    con = connect(tmp_path, promote_importance=2)
+    for i in range(30):
+        put(con, f"turn {i} tea", vector(1, i, 0, 0), timestamp=T0 + i)
+    search = "SELECT id FROM m WHERE content MATCH 'tea' LIMIT ?"
+    counts = "sum(access_count), count(last_access)"
+
+    def sequence():
+        return json.loads(one(con, "SELECT h5mem_stats('m')"))["sequence"]
+
+    con.execute(search, (5,)).fetchall()
+    consolidate(con, T0)
+    assert rows(con, counts) == [(0, 0)]
+    config(con, "track_access", "on")
+    before = sequence()
+    for _ in range(3):
+        assert len(con.execute(search, (5,)).fetchall()) == 5
+    con.execute("SELECT id FROM m WHERE id = 7").fetchall()
+    con.execute("SELECT id FROM m WHERE importance < 2").fetchall()
+    assert sequence() == before and rows(con, counts) == [(0, 0)]  # a search writes nothing
+    con.execute("BEGIN")
+    one(con, "SELECT h5mem_tick('m')")
+    touched = con.execute("SELECT access_count, activation FROM m WHERE last_access IS NOT NULL").fetchall()
+    con.execute("COMMIT")
+    assert len(touched) >= 5 and max(touched) == (3, pytest.approx(0.45)) and sequence() > before
+    assert json.loads(one(con, "SELECT h5mem_stats('m')"))["touch_bytes"] > 0
+    con.execute(search, (30,)).fetchall()
+    put(con, "the next write", timestamp=T0)
+    assert rows(con, counts)[0][0] == sum(t[0] for t in touched) + 20
+    con.close()
+    reader = open_connection(tmp_path / "host.db")
+    reader.execute(f"CREATE VIRTUAL TABLE temp.r USING h5mem('{tmp_path}/m.h5', readonly=1)")
+    reader.execute("SELECT id FROM r WHERE content MATCH 'tea' LIMIT 5").fetchall()
+    reader.close()

@@ -299,7 +299,7 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
 
 static int track_row(sql_cursor *c)
 {
-    sqlite3_int64 id;
+    sqlite3_int64 id = 0;
     int rc = sql_cursor_rowid(&c->base, &id);
     c->track--;
     return rc == SQLITE_OK ? sql_track((sql_table *)c->base.pVtab, id) : rc;

@@ -8,7 +8,7 @@
 PRAGMA synchronous = off;
 CREATE TABLE aged(tier TEXT, importance REAL, access_count INT, last_access REAL, timestamp REAL);
 INSERT INTO aged WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
-  SELECT 'working', (i * 7919 % 1000) / 1334.0, i * 31 % 3, NULL, 1.7e9 + i FROM s;
+  SELECT 'working', round((i * 7919 % 1000) / 1334.0, 4), i * 31 % 3, NULL, 1.7e9 + i FROM s;
 CREATE VIRTUAL TABLE a USING h5mem('a.h5', dim=8, synchronous=off, merge_distance=0, auto_importance=off,
   working_capacity=50, episodic_capacity=25);
 --! each

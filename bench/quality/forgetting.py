@@ -180,7 +180,7 @@ def signals(corpus):
             for at, name in enumerate(SIGNALS):
                 store.set(f"importance_{name}", 1)
                 found = store.con.execute("SELECT h5mem_importance('memory', ?, ?, NULL)", (text, vector))
-                p = found.fetchone()[0]
+                p = found.fetchone()[0]  # rounded to four decimals
                 out[place, at] = math.log(p / (1 - p))
                 store.set(f"importance_{name}", 0)
             store.add(place, place + 1)

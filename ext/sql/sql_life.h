@@ -18,8 +18,8 @@ typedef struct sql_nearest {
     double distance; /* cosine, whatever the store's metric; 1 where one of the two has no length */
 } sql_nearest;
 
-/* Exactly, among the rows of v with an id below `below` (NULL: all), superseded ones included. Of
- * rows at the same distance the one with the least id. */
+/* Among the rows of v with an id below `below` (NULL: all), superseded ones included; of rows at
+ * the same distance the one with the least id. */
 int sql_nearest_row(sql_table *t, st_view *v, const float *vector, const int64_t *below,
                     sql_nearest *out);
 /* 1 - cosine of n values; 1 where one of the two has no length. */

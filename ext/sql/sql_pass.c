@@ -10,6 +10,7 @@
  *              as_of still finds it; the newer one gets valid_from, and keeps the better tier, the
  *              greater importance and the accesses of both. What is pinned is not superseded.
  *           4. The marks: last_consolidation and consolidated_id.
+ * Each promotion, eviction and merge is an event of the store (h5mem_events).
  * All of it is part of the caller's transaction. The columns are read once, as arrays; what is
  * written are small columns of the rows that change, and nothing of the others.
  *
@@ -76,6 +77,16 @@ static void list_move(work *w, const mind_move *m)
         sqlite3_str_appendf(s, ",\"strength\":%.3f", m->strength);
     }
     sqlite3_str_appendchar(s, 1, '}');
+}
+
+/* What h5mem_events tells of it; st_evict writes its own. */
+static int event(work *w, const char *kind, size_t i, const char *json)
+{
+    st_error err = {0};
+    return w->pass->dry ||
+                   st_event(w->t->store->conn, w->pass->now, kind, &w->a.id[i], json, &err) == ST_OK
+               ? SQLITE_OK
+               : fail(w, &err);
 }
 
 /* ------------------------------------------------------------------------------------- new rows */
@@ -216,15 +227,27 @@ static int write_importance(work *w)
 static int evict(work *w, const mind_move *m)
 {
     st_error err = {0};
-    char reason[96];
-    sqlite3_snprintf(sizeof reason, reason, "%s of %s, importance %.3f, strength %.3f",
-                     mind_why_name(m->why), (const char *)tier(m->from).p, w->a.importance[m->row],
-                     m->strength);
+    static const char *const reasons[] = {"capacity of working", "capacity of episodic",
+                                          "capacity of semantic"};
     w->gone[m->row] = 1;
-    return w->pass->dry ||
-                   st_evict(w->t->store->conn, w->a.id[m->row], reason, w->pass->now, &err) == ST_OK
+    return w->pass->dry || st_evict_row(w->t->store->conn, w->view, w->a.row[m->row],
+                                        reasons[m->from], w->pass->now, &err) == ST_OK
                ? SQLITE_OK
                : fail(w, &err);
+}
+
+// {"from":"working","to":"episodic","why":"importance","importance":0.712,"access_count":3}
+static int promoted(work *w, const mind_move *m)
+{
+    char json[192];
+    int thousandths = (int)(w->a.importance[m->row] * 1000 + 0.5);
+    sqlite3_snprintf(sizeof json, json,
+                     "{\"from\":\"%s\",\"to\":\"%s\",\"why\":\"%s\",\"importance\":%d.%03d,"
+                     "\"access_count\":%lld}",
+                     (const char *)tier(m->from).p, (const char *)tier(m->to).p,
+                     mind_why_name(m->why), thousandths / 1000, thousandths % 1000,
+                     (long long)w->a.access_count[m->row]);
+    return event(w, "promote", m->row, json);
 }
 
 static int write_moves(work *w)
@@ -243,6 +266,7 @@ static int write_moves(work *w)
             rc = set(w, m->row, col, v, w->rated[m->row] ? 2 : 1);
             w->rated[m->row] *= 2;
             w->a.tier[m->row] = m->to;
+            rc = rc == SQLITE_OK ? promoted(w, m) : rc;
         }
         if (rc != SQLITE_OK) {
             return rc;
@@ -344,6 +368,7 @@ static int supersede(work *w, size_t older, size_t newer, double distance)
                                   ST_COL_VALID_FROM};
     st_ages *a = &w->a;
     st_error err = {0};
+    char json[96];
     st_value from, old_v[] = {real(a->timestamp[newer]), integer(a->id[newer])};
     if (st_view_value(w->view, a->row[newer], ST_COL_VALID_FROM, &from, &err) != ST_OK) {
         return fail(w, &err);
@@ -366,7 +391,10 @@ static int supersede(work *w, size_t older, size_t newer, double distance)
     w->by[older] = (int64_t)newer + 1;
     w->pass->merged++;
     int rc = set(w, older, old_col, old_v, 2);
-    return rc == SQLITE_OK ? set(w, newer, new_col, new_v, 4) : rc;
+    rc = rc == SQLITE_OK ? set(w, newer, new_col, new_v, 4) : rc;
+    sqlite3_snprintf(sizeof json, json, "{\"by\":%lld,\"distance\":%.4f}", (long long)a->id[newer],
+                     distance);
+    return rc == SQLITE_OK ? event(w, "supersede", older, json) : rc;
 }
 
 static int merge(work *w)

@@ -2,9 +2,10 @@
  * sql_rate.c - what one row is worth: h5mem_importance(t, text, embedding, source), and what it
  * says again.
  *
- * Surprise is the distance to the nearest row of all tiers, found exactly: a row among the log's as
- * among the file's, superseded ones too, since what was known once is no surprise. The same search
- * finds the near duplicate that consolidation may merge.
+ * Surprise is the distance to the nearest row of all tiers, in the log as in the file, superseded
+ * ones too, since what was known once is no surprise. It is found as the store finds near vectors:
+ * exactly, or, where the table has lists, as the option recall says. The same search finds the near
+ * duplicate that consolidation may merge.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -71,7 +72,7 @@ int sql_nearest_row(sql_table *t, st_view *v, const float *vector, const int64_t
                     sql_nearest *out)
 {
     st_term term = {.col = ST_COL_ID, .op = ST_LT};
-    st_query q = {.vector = vector, .k = 1, .hint = 1, .every = 1, .exact = 1, .recall = 1};
+    st_query q = {.k = 1};
     st_error err = {0};
     st_cursor *c = NULL;
     memset(out, 0, sizeof *out);
@@ -81,9 +82,12 @@ int sql_nearest_row(sql_table *t, st_view *v, const float *vector, const int64_t
         q.terms = &term;
         q.nterm = 1;
     }
-    q.vector_weight = 1;
-    q.rrf_k = 60;
-    q.half_life = 1;
+    st_query_defaults(t->store->conn, &q);
+    q.vector = vector;
+    q.k = q.hint = 1;
+    q.every = 1;
+    q.context = q.recency = q.importance_weight = q.activation_weight = q.dedup = q.mmr = 0;
+    q.has_min_score = q.has_as_of = q.expand = 0;
     int st = st_search(v, &q, &c, &err);
     int got = st == ST_OK ? st_cursor_next(c, &err) : st;
     st = got > 0 ? take(t, v, c, vector, out, &err) : got;
@@ -109,7 +113,7 @@ double sql_rate(const st_life *life, const void *text, size_t n, int source, dou
     s.surprise = surprise;
     s.correction = source == ST_SOURCE_CORRECTION;
     s.source = of_source(source);
-    return mind_importance(&s, &w);
+    return round(mind_importance(&s, &w) * 1e4) / 1e4; // as much as it can mean
 }
 
 /* -------------------------------------------------------------------------- h5mem_importance() */

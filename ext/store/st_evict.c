@@ -50,6 +50,37 @@ static int add(st_buf *b, const char *s, st_error *err)
     return st_buf_add(b, s, strlen(s), err);
 }
 
+enum { DECIMALS = 5 };
+
+/* As st_print_real does. Many rows are described at once, and the C library's way of printing takes
+ * longer than all the rest: numbers of few digits go without it. */
+static void print_real(double v, char *out, size_t n)
+{
+    char digits[32];
+    size_t k = sizeof digits;
+    int decimals = DECIMALS;
+    uint64_t x = fabs(v) < 9e9 ? (uint64_t)(fabs(v) * 1e5 + 0.5) : 0;
+    if ((double)x / 1e5 != fabs(v) || (v != 0 && fabs(v) < 1e-4)) {
+        st_print_real(v, out, n);
+        return;
+    }
+    int negative = signbit(v) != 0;
+    for (; decimals > 0 && x % 10 == 0; x /= 10) {
+        decimals--;
+    }
+    for (int i = 0; i <= decimals || x; i++, x /= 10) {
+        if (i == decimals && decimals > 0) {
+            digits[--k] = '.';
+        }
+        digits[--k] = (char)('0' + x % 10);
+    }
+    if (negative) {
+        digits[--k] = '-';
+    }
+    memcpy(out, digits + k, sizeof digits - k);
+    out[sizeof digits - k] = 0;
+}
+
 int st_json_value(st_buf *b, const char *name, const st_value *v, st_error *err)
 {
     char number[40];
@@ -62,7 +93,7 @@ int st_json_value(st_buf *b, const char *name, const st_value *v, st_error *err)
     if (v->type != ST_REAL) {
         return add(b, "null", err);
     }
-    st_print_real(v->r, number, sizeof number);
+    print_real(v->r, number, sizeof number);
     return add(b, number, err);
 }
 
@@ -81,6 +112,8 @@ static int add_column(st_conn *c, uint64_t ref, const st_num *small, int col, st
     return st_json_value(b, st_logical_name(s, col), &v, err);
 }
 
+enum { DESCRIBED = 384 }; /* bytes that most descriptions stay below */
+
 /* {"reason":...,"tier":...}; the store's lock is taken here. */
 static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_error *err)
 {
@@ -88,7 +121,8 @@ static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_
                                ST_COL_CONTENT};
     st_num small[ST_SMALLS_MAX];
     st_value why = {.type = ST_TEXT, .p = reason, .n = strlen(reason)};
-    int rc = st_txn_smalls(c, ref, small, err);
+    int rc = st_buf_room(b, DESCRIBED, err);
+    rc = rc ? rc : st_txn_smalls(c, ref, small, err);
     rc = rc ? rc : st_json_value(b, "reason", &why, err);
     pthread_mutex_lock(&c->store->lock);
     for (size_t i = 0; i < sizeof cols / sizeof *cols && !rc; i++) {
@@ -98,16 +132,15 @@ static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_
     return rc ? rc : st_buf_add(b, "}", 2, err); // with its NUL
 }
 
-int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err)
+static int evict_at(st_conn *c, int64_t id, uint64_t ref, const char *reason, double now,
+                    st_error *err)
 {
     st_buf b = {0};
-    uint64_t ref;
     size_t nop = c->txn.nop;
     int rc;
     if (!reason || !isfinite(now)) {
         return st_fail(err, ST_MISUSE, "an eviction needs a reason and a time");
     }
-    ST_TRY(st_txn_find(c, id, &ref, err));
     rc = describe(c, ref, reason, &b, err);
     rc = rc ? rc : st_event(c, now, "evict", &id, (const char *)b.p, err);
     st_buf_free(&b);
@@ -117,4 +150,17 @@ int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *e
         st_txn_undo_to(c, nop);
     }
     return rc;
+}
+
+int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err)
+{
+    uint64_t ref;
+    ST_TRY(st_txn_find(c, id, &ref, err));
+    return evict_at(c, id, ref, reason, now, err);
+}
+
+int st_evict_row(st_conn *c, st_view *v, uint64_t row, const char *reason, double now,
+                 st_error *err)
+{
+    return evict_at(c, st_frozen_id(v, row), st_frozen_ref(v->f, row), reason, now, err);
 }

@@ -341,6 +341,9 @@ static int adopt_find(st_gen *g, st_logged *c, st_error *err)
     c->state = ST_VERSION_NONE;
     if (c->rec) {
         st_key key = st_rec_key(c->rec);
+        if (!st_side_text_key(c->rec->side) && key.i >= g->side[c->rec->side].next) {
+            return ST_OK; // a key that never was
+        }
         int rc = st_gen_side_find(g, &g->reader, c->rec->side, &key, ST_SEQ_NEVER - 1, &c->ref,
                                   err);
         c->state = rc > 0;

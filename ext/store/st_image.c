@@ -302,7 +302,7 @@ static int open_column(st_image *im, h5_file *f, const h5_object *group, const c
     return rc;
 }
 
-static int make_fill(st_image *im, int c, st_error *err)
+int st_image_fill(st_image *im, int c, st_error *err)
 {
     st_colimg *col = &im->col[c];
     const st_phys *p = &im->schema->phys[c];
@@ -327,7 +327,7 @@ int st_image_column(st_image *im, h5_file *f, const h5_object *group, const char
                     st_error *err)
 {
     ST_TRY(open_column(im, f, group, name, c, err));
-    return make_fill(im, c, err);
+    return st_image_fill(im, c, err);
 }
 
 /* Offsets have their first entry, a 0, which is also what nothing stored reads as. */

@@ -158,6 +158,8 @@ void st_image_unref(st_image *im);
 
 void st_cache_free(st_image *im); /* st_reader.c: for st_image_unref */
 /* One physical column by its name in a group. */
+/* Makes the fill of a column that has chunks which are not stored. */
+int st_image_fill(st_image *im, int c, st_error *err);
 int st_image_column(st_image *im, h5_file *f, const h5_object *group, const char *name, int c,
                     st_error *err);
 /* What a column without rows looks like. */

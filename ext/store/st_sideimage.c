@@ -90,6 +90,7 @@ static int no_side(st_image *im, int side, st_error *err)
     im->side[side].next = 1;
     for (int c = first; c < first + st_phys_side_count(side); c++) {
         ST_TRY(st_column_empty(im->schema, &im->options, c, &im->col[c], err));
+        ST_TRY(st_image_fill(im, c, err)); // a first flush of many records reads what is there
     }
     return ST_OK;
 }

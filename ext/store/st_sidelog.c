@@ -172,7 +172,8 @@ int st_side_put(st_conn *c, int side, const st_value *values, int64_t *key, st_e
     ST_TRY(with_key(c, side, values, v, err));
     ST_TRY(st_rec_make(side, v, &rec, err));
     k = st_rec_key(rec);
-    rc = is_there(c, side, &k, err);
+    // A key that was assigned here is above all that ever were.
+    rc = values[0].type == ST_NULL ? 0 : is_there(c, side, &k, err);
     rc = rc > 0 ? key_failed(ST_EXISTS, side, &k, err) : rc;
     rc = rc ? rc : room(&c->txn, side, err);
     if (rc) {

@@ -288,6 +288,9 @@ int st_delete(st_conn *c, int64_t id, st_error *err); /* ST_NOTFOUND when there 
 ** there is no such row. Appends the event 'evict', with reason, tier, importance, timestamp,
 ** session and content; now: Unix seconds. */
 int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *err);
+/* The same of a row as st_set names it. */
+int st_evict_row(st_conn *c, st_view *v, uint64_t row, const char *reason, double now,
+                 st_error *err);
 /* An evicted row is to be found no more (its bytes go with the next compact). ST_NOTFOUND when the
 ** newest version of id is not an evicted one. */
 int st_evicted_drop(st_conn *c, int64_t id, st_error *err);

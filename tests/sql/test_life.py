@@ -448,3 +448,19 @@ def test_searches_count_when_track_access_is_on(tmp_path):
     reader.execute(f"CREATE VIRTUAL TABLE temp.r USING h5mem('{tmp_path}/m.h5', readonly=1)")
     reader.execute("SELECT id FROM r WHERE content MATCH 'tea' LIMIT 5").fetchall()
     reader.close()
+
+
+# ------------------------------------------------------------------------------------------- events
+
+
+def test_a_first_flush_of_very_many_events(tmp_path):
+    """So many that their columns have large chunks at once."""
+    con = connect(tmp_path, working_capacity=0, promote_importance=2, auto_importance="off")
+    con.execute("INSERT INTO m(content, timestamp) WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s"
+                " WHERE i < 12000) SELECT 'turn ' || i, i FROM s")
+    assert consolidate(con, T0)["evicted"] == 12000
+    one(con, "SELECT h5mem_flush('m')")
+    assert one(con, "SELECT h5mem_verify('m')") == "ok"
+    con.close()
+    con = connect(tmp_path)
+    assert one(con, "SELECT h5mem_verify('m')") == "ok" and rows(con) == []

@@ -102,6 +102,13 @@ static double of_source(int source)
                                                                       : 0;
 }
 
+/* Small talk, by the gate; a row without a text is none. */
+static int is_small_talk(const void *text, size_t n)
+{
+    int reason = text && n ? mind_gate(text, n, MIND_TO_SAVE) : MIND_EMPTY;
+    return reason != MIND_EMPTY && !mind_gate_keeps(reason);
+}
+
 double sql_rate(const st_life *life, const void *text, size_t n, int source, double surprise)
 {
     mind_weights w = {life->importance_base,       life->importance_surprise,
@@ -109,6 +116,9 @@ double sql_rate(const st_life *life, const void *text, size_t n, int source, dou
                       life->importance_words,      life->importance_question,
                       life->importance_correction, life->importance_source};
     mind_signals s;
+    if (is_small_talk(text, n)) {
+        return 0; // however surprising: "lol" is unlike anything else
+    }
     mind_read(text ? text : "", text ? n : 0, &s);
     s.surprise = surprise;
     s.correction = source == ST_SOURCE_CORRECTION;

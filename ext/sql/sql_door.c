@@ -348,8 +348,14 @@ static int begin(sql_door *d, int out)
     }
     sql_door_clear(d);
     if (!out) {
-        int rc = sqlite3_exec(d->t->db->db, "SAVEPOINT h5mem_import", NULL, NULL, NULL);
-        return rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
+        int rc = prepare(d, sqlite3_mprintf("ROLLBACK TO h5mem_import"), &d->back);
+        rc = rc == SQLITE_OK ? prepare(d, sqlite3_mprintf("RELEASE h5mem_import"), &d->release)
+                             : rc;
+        if (rc == SQLITE_OK) {
+            rc = sqlite3_exec(d->t->db->db, "SAVEPOINT h5mem_import", NULL, NULL, NULL);
+            rc = rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
+        }
+        return rc;
     }
     if (st_has_changes(d->t->store->conn)) {
         return sql_door_fail(d, SQLITE_LOCKED,
@@ -361,7 +367,6 @@ static int begin(sql_door *d, int out)
 
 static int end(sql_door *d, int out, int rc)
 {
-    sqlite3 *db = d->t->db->db;
     if (d->view) {
         st_view_close(d->view);
     }
@@ -374,12 +379,16 @@ static int end(sql_door *d, int out, int rc)
     sqlite3_free(d->value);
     sqlite3_free(d->given);
     if (!out && rc == SQLITE_OK) {
-        rc = sqlite3_exec(db, "RELEASE h5mem_import", NULL, NULL, NULL);
-        rc = rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
+        rc = run(d, d->release);
     }
     if (!out && rc != SQLITE_OK) {
-        sqlite3_exec(db, "ROLLBACK TO h5mem_import; RELEASE h5mem_import", NULL, NULL, NULL);
+        sqlite3_step(d->back);
+        sqlite3_reset(d->back);
+        sqlite3_step(d->release);
+        sqlite3_reset(d->release);
     }
+    sqlite3_finalize(d->back);
+    sqlite3_finalize(d->release);
     return rc;
 }
 
@@ -399,6 +408,8 @@ static void pass(sqlite3_context *ctx, sqlite3_value **argv, int out)
         d.file = path;
         rc = end(&d, out, fn(&d, path));
     } else {
+        sqlite3_finalize(d.back);
+        sqlite3_finalize(d.release);
         sqlite3_free(d.value);
         sqlite3_free(d.given);
     }

@@ -41,6 +41,7 @@ typedef struct sql_door {
     st_value *value;
     uint8_t *given; /* which of them are there; others keep what they are, or take the default */
     sqlite3_stmt *find, *remove;
+    sqlite3_stmt *back, *release; /* of the savepoint; made before it, for an end without memory */
     sql_door_stmt insert, update;
     /* a walk over the committed rows */
     st_view *view;

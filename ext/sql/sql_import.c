@@ -15,6 +15,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "sql_door.h"
 
@@ -286,17 +287,33 @@ static int open_source(import *m, sql_door *d, const char *given)
     return rc;
 }
 
+// A copy that was made and could not be finished.
+static int drop_copy(sql_door *d, const char *path, const st_error *err)
+{
+    char *log = sqlite3_mprintf("%s-wal", path);
+    if (log) {
+        unlink(log);
+    }
+    sqlite3_free(log);
+    unlink(path);
+    return sql_door_fail_st(d, err);
+}
+
 int sql_export_store(sql_door *d, const char *path)
 {
     uint64_t bytes, n;
     st_conn *copy;
     st_error err = {0};
+    int timeout = sql_busy_timeout(d->t->db->db);
+    if (sqlite3_errcode(d->t->db->db) == SQLITE_NOMEM) {
+        return SQLITE_NOMEM; // the statement is lost; no file is left of it
+    }
     if (st_backup(d->t->store->conn, path, &bytes, &err) != ST_OK) {
         return sql_door_fail_st(d, &err);
     }
     int st = st_open(path, 0, NULL, &d->t->db->host, &copy, &err);
     if (st == ST_OK) {
-        st = st_flush(copy, sql_busy_timeout(d->t->db->db), &n, &err);
+        st = st_flush(copy, timeout, &n, &err);
         st_view *view;
         if (st == ST_OK && (st = st_view_open(copy, &view, &err)) == ST_OK) {
             d->rows = (sqlite3_int64)st_view_count(view);
@@ -304,7 +321,7 @@ int sql_export_store(sql_door *d, const char *path)
         }
         st_close(copy);
     }
-    return st == ST_OK ? SQLITE_OK : sql_door_fail_st(d, &err);
+    return st == ST_OK ? SQLITE_OK : drop_copy(d, path, &err);
 }
 
 int sql_import_store(sql_door *d, const char *path)

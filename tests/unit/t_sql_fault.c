@@ -134,7 +134,8 @@ static const char state[] =
 static sqlite3 *host(void)
 {
     sqlite3 *db;
-    const char *const files[] = {"host.db", "m.h5", "m.h5-wal", "s.h5", "s.h5-wal"};
+    const char *const files[] = {"host.db",  "m.h5", "m.h5-wal", "s.h5",
+                                 "s.h5-wal", "c.h5", "out.h5",   "out.h5-wal"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         unlink(files[i]);
     }
@@ -147,6 +148,13 @@ static sqlite3 *host(void)
     run(db, "SELECT h5mem_flush('memory')");
     run(db, "INSERT INTO memory(content, embedding) VALUES ('in the log', '[0,0,1,0]')");
     return db;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
 /* A statement inside BEGIN .. ROLLBACK: fails with the rows as they were, or succeeds. */
@@ -196,12 +204,23 @@ static void test_writes(void **ctx)
         "SAVEPOINT a; DELETE FROM memory; ROLLBACK TO a; INSERT INTO memory(content) VALUES ('x'); "
         "RELEASE a",
         "SELECT h5mem_import('memory', 's.h5', 'h5mem')",
+        "SELECT h5mem_import('memory', 'in.jsonl', 'jsonl')",
+        "SELECT h5mem_import('memory', 'in.md', 'markdown')",
+        "SELECT h5mem_import('memory', 'c.h5', 'clawhdf5')",
+        "SELECT h5mem_import('memory', NULL, 'fts5:main.notes')",
     };
     (void)ctx;
     sqlite3 *db = host();
     run(db,
         "CREATE VIRTUAL TABLE src USING h5mem('s.h5', dim=4, n INTEGER);"
-        "INSERT INTO src(id, content, superseded_by) VALUES (2, 'moved', NULL), (70, 'kept', 2)");
+        "INSERT INTO src(id, content, superseded_by) VALUES (2, 'moved', NULL), (70, 'kept', 2);"
+        "CREATE VIRTUAL TABLE notes USING fts5(title, content, session UNINDEXED);"
+        "INSERT INTO notes VALUES ('a', 'b', 'c'), (NULL, NULL, NULL);"
+        "SELECT h5mem_export('src', 'c.h5', 'clawhdf5')");
+    write_text("in.jsonl", "{\"id\":2,\"content\":\"\\u00e9\"}\n{\"embedding\":[1,2,3,4]}\n");
+    write_text("in.md", "intro\n# A\n## B\n# C\n");
+    run(db, "SELECT h5mem_import('memory', 'in.md', 'markdown')");
+    write_text("in.md", "# C\n## B\nchanged\n# new\n");
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         sweep_write(db, statements[i]);
     }
@@ -253,12 +272,41 @@ static void test_reads(void **ctx)
         "SELECT * FROM h5mem_info WHERE name <> 'sqlite'",
         "SELECT * FROM h5mem_expand('find the DB errors of last week') e JOIN h5mem_time('May', 0)",
         "SELECT h5mem_has_tag('a, b', 'b'), start FROM h5mem_time('today', '2026-11-01')",
+        "SELECT h5mem_export('memory', 'out.jsonl', 'jsonl')",
+        "SELECT h5mem_export('memory', 'out.md', 'markdown')",
+        "SELECT h5mem_export('memory', 'out/', 'markdown')",
         "EXPLAIN QUERY PLAN SELECT id FROM memory WHERE embedding MATCH '[1,1,0,0]' AND n = 3",
     };
     (void)ctx;
     sqlite3 *db = host();
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         sweep_read(db, statements[i]);
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* A store is written whole or not at all. */
+static void test_stores_out(void **ctx)
+{
+    static const char *const statements[] = {"SELECT h5mem_export('memory', 'out.h5', 'clawhdf5')",
+                                             "SELECT h5mem_export('memory', 'out.h5', 'h5mem')"};
+    (void)ctx;
+    sqlite3 *db = host();
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        for (long k = 1;; k++) {
+            unlink("out.h5");
+            unlink("out.h5-wal");
+            arm(k);
+            int rc = sqlite3_exec(db, statements[i], NULL, NULL, NULL);
+            long count = disarm();
+            if (rc != SQLITE_OK && access("out.h5", F_OK) == 0) {
+                fail_msg("%s: allocation %ld: a file is left", statements[i], k);
+            }
+            if (count < k) {
+                assert_int_equal(rc, SQLITE_OK);
+                break;
+            }
+        }
     }
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
@@ -457,8 +505,10 @@ static int leave(void **ctx)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_writes), cmocka_unit_test(test_reads),  cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_commit), cmocka_unit_test(test_schema), cmocka_unit_test(test_hdf5),
+        cmocka_unit_test(test_writes),     cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_stores_out), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_commit),     cmocka_unit_test(test_schema),
+        cmocka_unit_test(test_hdf5),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -120,8 +120,8 @@ double sql_rate(const st_life *life, const void *text, size_t n, int source, dou
         return 0; // however surprising: "lol" is unlike anything else
     }
     mind_read(text ? text : "", text ? n : 0, &s);
-    s.surprise = surprise;
     s.correction = source == ST_SOURCE_CORRECTION;
+    s.surprise = s.correction > 0 ? 1 : surprise; // it lies near what it corrects, and is news
     s.source = of_source(source);
     return round(mind_importance(&s, &w) * 1e4) / 1e4; // as much as it can mean
 }

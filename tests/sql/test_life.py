@@ -325,6 +325,10 @@ def test_importance_rises_with_what_speaks_for_keeping(tmp_path):
     assert rate("we went for tea?") < plain
     assert rate(None, None) < 0.5 and rate("", None) < 0.5
     assert rate("\u6211\u4eec\u53bb\u559d\u8336 1745", None) > rate("\u6211\u4eec\u53bb\u559d\u8336", None)
+    # a correction lies near what it corrects, and is kept before it
+    put(con, "his name is Milo", vector(0, 1, 0, 0), timestamp=T0, tier="semantic")
+    right = rate("That's wrong, his name is Miles", vector(0, 1, 0.01, 0), "correction")
+    assert right > config(con, "promote_importance") and right > rate("his name is Milo", vector(0, 0, 0, 1), "user")
     for text in ("lol", "ok thanks", "好的", "!!!"):  # small talk, however new
         assert rate(text, vector(0, 0, 0, 1), "user") == 0
     assert rate("Allergic: penicillin", vector(0, 0, 0, 1), "user") > 0.5

@@ -68,6 +68,8 @@ typedef struct sql_module {
 #endif
 } sql_module;
 extern const sql_module sql_table_module;             /* sql_table.c */
+extern const sqlite3_module sql_side_module;          /* sql_side.c: h5mem_sessions */
+extern const sqlite3_module sql_events_module;        /* sql_events.c: h5mem_events, _timeline */
 extern const sqlite3_module sql_info_module;          /* sql_info.c */
 extern const sqlite3_module sql_dropped_module;       /* sql_drop.c: h5mem_dropped */
 extern const sqlite3_module sql_h5_objects_module;    /* sql_h5_objects.c: hdf5_objects */
@@ -268,6 +270,7 @@ struct sql_table {
     size_t ncolumn;
     int readonly;
     int threads;   /* that one search may use */
+    int beside;    /* sql_side.c: 1 + the number of the table beside the rows; 0: the rows */
     int has_state; /* the state row was there and is below */
     uint8_t uuid[16], store_uuid[16];
     int checked;      /* the open store is the one CREATE bound, with the same columns */
@@ -293,6 +296,15 @@ int sql_column_split(const sql_table *t, int declared, int *col);
 
 /* Opens the store if it is not open and checks that it is the one that CREATE bound. */
 int sql_table_open(sql_table *t);
+/* Parts that the tables beside the rows share. A failure of xCreate or xConnect goes to *err, with
+ * the table's prefix; takes text. */
+sql_table *sql_table_new(sql_db *d, const char *schema, const char *name);
+int sql_table_fail_new(sql_table *t, const char *path, int rc, char *text, char **err);
+int sql_table_destroy(sqlite3_vtab *v);
+int sql_table_disconnect(sqlite3_vtab *v);
+int sql_table_rename(sqlite3_vtab *v, const char *name);
+int sql_table_shadow_name(const char *suffix);
+void sql_side_result(sqlite3_context *ctx, const st_value *v); /* sql_side.c; a copy */
 /* The live table called `name` ('t' or 'schema.t'), connected if need be. *err by
  * sqlite3_malloc, with prefix. */
 int sql_table_find(sql_db *d, const char *name, sql_table **out, char **err);
@@ -533,6 +545,11 @@ void sql_forget_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql
 void sql_destroy_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
 int sql_rows_register(sqlite3 *db); /* sql_rows.c: h5mem_time, h5mem_expand */
+/* xBestIndex of a table whose hidden columns are arguments: bit i of idxNum for argument i, handed
+ * over in their order. */
+#define SQL_ROWS_ARGS_MAX 4
+int sql_rows_best_index(sqlite3_index_info *info, int columns, int args, int rows);
+void sql_restore_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_restore.c */
 /* sql_life.c, sql_rate.c */
 void sql_consolidate_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_tick_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);

@@ -50,6 +50,8 @@ int sql_ask_loose(sql_ask *a, const char *s, size_t n, int prefix, unsigned fiel
 /* Adds the words of a text likewise. */
 int sql_ask_text(sql_ask *a, sql_tokenizer *tok, const char *s, size_t n, unsigned fields,
                  double weight);
+/* sql_forget.c: a word, or words in a row, that must be there beside those that are. */
+int sql_ask_must(sql_ask *a, sql_tokenizer *tok, const char *s, size_t n);
 /* Makes a->ask. */
 int sql_ask_finish(sql_ask *a);
 

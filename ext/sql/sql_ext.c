@@ -37,6 +37,18 @@ static int register_all(sqlite3 *db)
         d->refs++;
         rc = sqlite3_create_module_v2(db, "h5mem_dropped", &sql_dropped_module, d, sql_db_unref);
     }
+    if (rc == SQLITE_OK) {
+        d->refs++;
+        rc = sqlite3_create_module_v2(db, "h5mem_sessions", &sql_side_module, d, sql_db_unref);
+    }
+    if (rc == SQLITE_OK) {
+        d->refs++;
+        rc = sqlite3_create_module_v2(db, "h5mem_events", &sql_events_module, d, sql_db_unref);
+    }
+    if (rc == SQLITE_OK) {
+        d->refs++;
+        rc = sqlite3_create_module_v2(db, "h5mem_timeline", &sql_events_module, d, sql_db_unref);
+    }
     for (size_t i = 0; i < sizeof hdf5_modules / sizeof *hdf5_modules && rc == SQLITE_OK; i++) {
         rc = sqlite3_create_module_v2(db, hdf5_modules[i].name, hdf5_modules[i].module, NULL, NULL);
     }

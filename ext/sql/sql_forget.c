@@ -41,8 +41,7 @@ static int on_word(void *ctx, const char *s, size_t n, int colocated, int start,
     return sql_ask_word(p->a, s, n, 0, colocated && p->words++ > 0);
 }
 
-/* One word or phrase that must be there. */
-static int add_must(sql_ask *a, sql_tokenizer *tok, const char *s, size_t n)
+int sql_ask_must(sql_ask *a, sql_tokenizer *tok, const char *s, size_t n)
 {
     piece p = {a, 0};
     size_t first = a->words.n, phrase = a->phrases.n;
@@ -76,7 +75,7 @@ static int all_words(sql_table *t, sqlite3_value *v, sql_ask *a)
             for (i++; i < n && !is_space(s[i]) && s[i] != '"'; i++) {
             }
         }
-        rc = add_must(a, tok, s + from, i - from);
+        rc = sql_ask_must(a, tok, s + from, i - from);
     }
     if (rc == SQLITE_OK && a->words.n >= SQL_ASK_WORDS_MAX) {
         rc = sql_fail(t, SQLITE_TOOBIG, "what to forget has more than %d words", SQL_ASK_WORDS_MAX);

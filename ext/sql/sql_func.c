@@ -268,6 +268,7 @@ static const function_row functions[] = {
     {"h5mem_import", 3, DIRECT, sql_import_fn},
     {"h5mem_record", 7, DIRECT, sql_record_fn},
     {"h5mem_record", 8, DIRECT, sql_record_fn},
+    {"h5mem_restore", 2, DIRECT, sql_restore_fn},
     {"h5mem_forget", 3, DIRECT, sql_forget_fn},
     {"h5mem_destroy", 1, DIRECT, sql_destroy_fn},
     {"hdf5_read", 2, DIRECT, sql_h5_read_fn},

@@ -168,13 +168,14 @@ static int x_disconnect(sqlite3_vtab *v)
     return SQLITE_OK;
 }
 
-/* idxNum: bit i for argument i, handed over in their order. */
-static int x_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
+int sql_rows_best_index(sqlite3_index_info *info, int columns, int args, int rows)
 {
-    const function *what = ((rows_table *)v)->what;
-    int at[ARGS_MAX] = {-1, -1}, n = 0;
+    int at[SQL_ROWS_ARGS_MAX], n = 0;
+    for (int arg = 0; arg < args; arg++) {
+        at[arg] = -1;
+    }
     for (int i = 0; i < info->nConstraint; i++) {
-        int arg = info->aConstraint[i].iColumn - what->columns;
+        int arg = info->aConstraint[i].iColumn - columns;
         if (arg < 0 || info->aConstraint[i].op != SQLITE_INDEX_CONSTRAINT_EQ) {
             continue;
         }
@@ -184,16 +185,22 @@ static int x_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
         at[arg] = i;
     }
     info->idxNum = 0;
-    for (int arg = 0; arg < what->args; arg++) {
+    for (int arg = 0; arg < args; arg++) {
         if (at[arg] >= 0) {
             info->idxNum |= 1 << arg;
             info->aConstraintUsage[at[arg]].argvIndex = ++n;
             info->aConstraintUsage[at[arg]].omit = 1;
         }
     }
-    info->estimatedCost = 10;
-    info->estimatedRows = 4;
+    info->estimatedCost = 2.5 * rows;
+    info->estimatedRows = rows;
     return SQLITE_OK;
+}
+
+static int x_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
+{
+    const function *what = ((rows_table *)v)->what;
+    return sql_rows_best_index(info, what->columns, what->args, 4);
 }
 
 static int x_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)

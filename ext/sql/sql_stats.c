@@ -70,6 +70,9 @@ static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host
     sqlite3_str_appendf(s, ",\"tiers\":{\"working\":%llu,\"episodic\":%llu,\"semantic\":%llu}",
                         (unsigned long long)st->tier[0], (unsigned long long)st->tier[1],
                         (unsigned long long)st->tier[2]);
+    add(s, "evicted", st->evicted);
+    add(s, "sessions", st->side[ST_SESSIONS]);
+    add(s, "events", st->side[ST_EVENTS]);
     add(s, "base_rows", st->base_rows);
     add(s, "dead_rows", st->dead_rows);
     add(s, "log_rows", st->log_rows);
@@ -80,6 +83,7 @@ static char *stats_json(const st_stats *st, const uint8_t uuid[16], int64_t host
                         st->file_bytes ? (double)dead / (double)st->file_bytes : 0.0);
     add(s, "column_bytes", st->column_bytes);
     add(s, "vector_bytes", st->vector_bytes);
+    add(s, "side_bytes", st->side_bytes);
     add(s, "text_index_bytes", st->text_index_bytes);
     add(s, "id_index_bytes", st->id_index_bytes);
     add(s, "time_index_bytes", st->time_index_bytes);

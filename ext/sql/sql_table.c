@@ -137,7 +137,7 @@ void sql_table_free(sql_table *t)
     sql_db_idle(d);
 }
 
-static sql_table *table_new(sql_db *d, const char *schema, const char *name)
+sql_table *sql_table_new(sql_db *d, const char *schema, const char *name)
 {
     sql_table *t = sqlite3_malloc(sizeof *t);
     if (!t) {
@@ -157,8 +157,7 @@ static sql_table *table_new(sql_db *d, const char *schema, const char *name)
     return t;
 }
 
-// A failure of xCreate or xConnect goes to *err, with the table's prefix.
-static int fail_at(sql_table *t, const char *path, int rc, char *text, char **err)
+int sql_table_fail_new(sql_table *t, const char *path, int rc, char *text, char **err)
 {
     if (rc == SQLITE_NOMEM) {
         sqlite3_free(text);
@@ -172,7 +171,7 @@ static int fail_at(sql_table *t, const char *path, int rc, char *text, char **er
 
 static int fail_new(sql_table *t, int rc, char *text, char **err)
 {
-    return fail_at(t, t->store ? t->store->path : NULL, rc, text, err);
+    return sql_table_fail_new(t, t->store ? t->store->path : NULL, rc, text, err);
 }
 
 /* -------------------------------------------------------------------------------------- opening */
@@ -234,7 +233,7 @@ int sql_table_open(sql_table *t)
                 t, SQLITE_ERROR,
                 "another store than the one this table was created on; DROP and CREATE it again");
         }
-        if (!same_columns(t, info)) {
+        if (!t->beside && !same_columns(t, info)) {
             return sql_fail(t, SQLITE_CORRUPT_VTAB,
                             "the user columns are not those that the state row lists");
         }
@@ -314,7 +313,7 @@ static int bind_store(sql_table *t, const sql_args *a, char *path)
 static int fail_clash(sql_table *t, const char *path, const char *column, char **err)
 {
     char *text = sqlite3_mprintf("a table cannot have the name of its column \"%s\"", column);
-    return fail_at(t, path, SQLITE_ERROR, text, err);
+    return sql_table_fail_new(t, path, SQLITE_ERROR, text, err);
 }
 
 // The state table first: when it cannot be made, no file is.
@@ -373,14 +372,14 @@ static int x_create(sqlite3 *db, void *aux, int argc, const char *const *argv, s
                     char **err)
 {
     (void)db;
-    sql_table *t = table_new(aux, argv[1], argv[2]);
+    sql_table *t = sql_table_new(aux, argv[1], argv[2]);
     if (!t) {
         return SQLITE_NOMEM;
     }
     sql_args args;
     char *why = NULL;
     int rc = sql_args_parse(argc, argv, &args, &why);
-    rc = rc == SQLITE_OK ? create(t, &args, err) : fail_at(t, args.path, rc, why, err);
+    rc = rc == SQLITE_OK ? create(t, &args, err) : sql_table_fail_new(t, args.path, rc, why, err);
     sql_args_free(&args);
     return finish(t, rc, out, err);
 }
@@ -434,19 +433,19 @@ static int x_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, 
                      char **err)
 {
     (void)db;
-    sql_table *t = table_new(aux, argv[1], argv[2]);
+    sql_table *t = sql_table_new(aux, argv[1], argv[2]);
     if (!t) {
         return SQLITE_NOMEM;
     }
     sql_args args;
     char *why = NULL;
     int rc = sql_args_parse(argc, argv, &args, &why);
-    rc = rc == SQLITE_OK ? connect(t, &args, err) : fail_at(t, args.path, rc, why, err);
+    rc = rc == SQLITE_OK ? connect(t, &args, err) : sql_table_fail_new(t, args.path, rc, why, err);
     sql_args_free(&args);
     return finish(t, rc, out, err);
 }
 
-static int x_disconnect(sqlite3_vtab *v)
+int sql_table_disconnect(sqlite3_vtab *v)
 {
     sql_table_free((sql_table *)v);
     return SQLITE_OK;
@@ -470,7 +469,7 @@ static int settle(sql_table *t, int *joins)
     return rc == ST_BUSY ? sql_fail_st(t, &err) : SQLITE_OK;
 }
 
-static int x_destroy(sqlite3_vtab *v)
+int sql_table_destroy(sqlite3_vtab *v)
 {
     sql_table *t = (sql_table *)v;
     sql_store *s = t->store;
@@ -496,10 +495,10 @@ static int x_destroy(sqlite3_vtab *v)
     return rc;
 }
 
-static int x_rename(sqlite3_vtab *v, const char *name)
+int sql_table_rename(sqlite3_vtab *v, const char *name)
 {
     sql_table *t = (sql_table *)v;
-    if (name_clash(t, name)) {
+    if (!t->beside && name_clash(t, name)) {
         return sql_fail(t, SQLITE_ERROR, "a table cannot have the name of its column \"%s\"", name);
     }
     char *copy = sqlite3_mprintf("%s", name);
@@ -514,7 +513,7 @@ static int x_rename(sqlite3_vtab *v, const char *name)
     return SQLITE_OK;
 }
 
-static int x_shadow_name(const char *suffix)
+int sql_table_shadow_name(const char *suffix)
 {
     return sqlite3_stricmp(suffix, "state") == 0;
 }
@@ -536,7 +535,8 @@ static int x_find_function(sqlite3_vtab *v, int argc, const char *name,
 static sql_table *registered(sql_db *d, const char *schema, const char *name)
 {
     for (sql_table *t = d->tables; t; t = t->next) {
-        if (sqlite3_stricmp(t->schema, schema) == 0 && sqlite3_stricmp(t->name, name) == 0) {
+        if (!t->beside && sqlite3_stricmp(t->schema, schema) == 0 &&
+            sqlite3_stricmp(t->name, name) == 0) {
             return t;
         }
     }
@@ -598,8 +598,8 @@ const sql_module sql_table_module = {
             .xCreate = x_create,
             .xConnect = x_connect,
             .xBestIndex = sql_plan_best_index,
-            .xDisconnect = x_disconnect,
-            .xDestroy = x_destroy,
+            .xDisconnect = sql_table_disconnect,
+            .xDestroy = sql_table_destroy,
             .xOpen = sql_cursor_open,
             .xClose = sql_cursor_close,
             .xFilter = sql_cursor_filter,
@@ -613,11 +613,11 @@ const sql_module sql_table_module = {
             .xCommit = sql_txn_commit,
             .xRollback = sql_txn_rollback,
             .xFindFunction = x_find_function,
-            .xRename = x_rename,
+            .xRename = sql_table_rename,
             .xSavepoint = sql_txn_savepoint,
             .xRelease = sql_txn_release,
             .xRollbackTo = sql_txn_rollback_to,
-            .xShadowName = x_shadow_name,
+            .xShadowName = sql_table_shadow_name,
         },
 #if SQLITE_VERSION_NUMBER < 3044000
     .xIntegrity = sql_integrity,

@@ -71,10 +71,7 @@ uint32_t st_crc32c(uint32_t crc, const void *p, size_t n);        /* crc 0 to st
 uint32_t st_crc32c_tables(uint32_t crc, const void *p, size_t n); /* the same on any processor */
 
 /* A growing byte buffer. Zero-initialised is empty. After a failed append it is unchanged. */
-typedef struct st_buf {
-    uint8_t *p;
-    size_t n, cap;
-} st_buf;
+typedef struct st_buf st_buf; /* store.h */
 void st_buf_free(st_buf *b);
 int st_buf_room(st_buf *b, size_t more, st_error *err); /* makes room for more bytes */
 int st_buf_add(st_buf *b, const void *p, size_t n, st_error *err);

@@ -58,8 +58,6 @@ typedef struct st_side {
 
 /* ---------------------------------------------------------------------------------- the schemas */
 
-#define ST_SIDE_COLS_MAX 12
-
 typedef struct st_side_def {
     const char *name;
     int ncol, nnum, ntext;

@@ -262,11 +262,6 @@ int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);
 void st_writer_unlock(st_store *s, st_conn *c);
 
-/* st_evict.c: JSON. A text in quotes; "name": value behind what the object already has (REAL, TEXT,
-** else null). */
-int st_json_text(st_buf *b, const void *text, size_t n, st_error *err);
-int st_json_value(st_buf *b, const char *name, const st_value *v, st_error *err);
-
 /* st_txn.c */
 int st_txn_index(st_txn *t, st_error *err); /* has t->text hold the tokens of all private slots */
 /* 1: op number i evicts the version that is still the newest of its id. */

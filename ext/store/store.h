@@ -127,8 +127,18 @@ typedef struct st_column {
 const char *st_column_name(int col);
 int st_column_type(int col);
 
+/* A growing buffer of bytes; all zeros is empty. As st_json an object that is being written. */
+typedef struct st_buf {
+    uint8_t *p;
+    size_t n, cap;
+} st_json;
+/* The next member: INTEGER, REAL or TEXT, else null. */
+int st_json_add(st_json *j, const char *name, const st_value *v, st_error *err);
+void st_json_free(st_json *j);
+
 /* Tables beside the rows. Column 0 is the key: TEXT, or an INTEGER that the store gives. */
 enum { ST_SESSIONS, ST_EVENTS, ST_SIDES };
+#define ST_SIDE_COLS_MAX 12
 enum {
     ST_SESSION_ID, /* TEXT */
     ST_SESSION_PARENT,
@@ -306,6 +316,9 @@ int st_side_delete(st_conn *c, int side, const st_value *key, st_error *err); /*
 /* Appends an event. id: of the row it is about, or NULL; json: a text, or NULL. */
 int st_event(st_conn *c, double time, const char *kind, const int64_t *id, const char *json,
              st_error *err);
+/* The same with the object that has been written, which is closed here; the caller frees it. */
+int st_json_event(st_conn *c, double time, const char *kind, const int64_t *id, st_json *j,
+                  st_error *err);
 
 /* Phase one. Writes the frames and a prepare frame and syncs as the option synchronous says. spare:
 ** the host is certain to have nothing to commit, so that the transaction needs no row of its; it

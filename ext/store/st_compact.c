@@ -506,13 +506,24 @@ static int put_in_place(compactor *k, const uint8_t *sb, st_error *err)
     return rc ? rc : announced;
 }
 
+/* The file is the new one by what it begins with: a copy of it has another inode. */
+static int begins_pending(st_store *s, const st_log_header *h)
+{
+    uint8_t sb[H5_SUPERBLOCK_BYTES];
+    h5_error e = {0};
+    return s->file->io->read(s->file->io, 0, sb, sizeof sb, &e) == H5_OK &&
+           memcmp(sb, h->pending, sizeof sb) == 0 && memcmp(sb, h->in_force, sizeof sb) != 0;
+}
+
 int st_compact_mend(st_store *s, st_error *err)
 {
     st_log_header h;
     st_file_id id;
     char *tmp;
     ST_TRY(st_header(s, &h, err));
-    if (st_id_of_path(s->path, &id) == 1 && id.ino == h.next_ino) {
+    int there = st_id_of_path(s->path, &id) == 1;
+    if (there && (id.ino == h.next_ino || begins_pending(s, &h))) {
+        h.next_ino = id.ino;
         return announce(s, &h, err);
     }
     tmp = st_store_suffix(s->path, "-new");

@@ -82,8 +82,9 @@ static int open_gen(st_store *s, const st_log_header *h, st_gen **out, st_error 
     *out = NULL;
     ST_TRY(read_sb(s, h, sb, &state, err));
     // A compact has renamed its file into place and not yet said so: that file is whole, and holds
-    // all that was committed.
-    next = h->next_ino && st_id_of_fd(s->h5_fd, &id) == ST_OK && id.ino == h->next_ino;
+    // all that was committed. A copy of it has another inode, and begins with the same superblock.
+    next = h->next_ino &&
+           ((st_id_of_fd(s->h5_fd, &id) == ST_OK && id.ino == h->next_ino) || state == SB_PENDING);
     // A flip that is under way looks foreign until the header names it: the header is read again by
     // the caller.
     int rc = st_image_open(s->file, state == SB_FOREIGN || next ? sb : h->in_force, s->uuid,

@@ -161,7 +161,8 @@ static char *dump(t_world *w, const char *sql)
         }
         sqlite3_str_appendchar(out, 1, '\n');
     }
-    rc = sqlite3_finalize(stmt);
+    int ended = sqlite3_finalize(stmt);
+    rc = rc != SQLITE_OK ? rc : ended;
     if (rc != SQLITE_OK) {
         snprintf(w->error, sizeof w->error, "%.100s: %.200s", sql, sqlite3_errmsg(w->db));
         if (!w->may_fail) {

@@ -255,6 +255,10 @@ int sql_door_look(sql_door *d)
 int sql_door_value(sql_door *d, uint64_t row, int col, st_value *out)
 {
     st_error err = {0};
+    const st_host *host = &d->t->db->host;
+    if (++d->looks % 1024 == 0 && host->stop && host->stop(host->ctx)) {
+        return sql_door_fail(d, SQLITE_INTERRUPT, "interrupted");
+    }
     return st_view_value(d->view, row, col, out, &err) == ST_OK ? SQLITE_OK
                                                                 : sql_door_fail_st(d, &err);
 }

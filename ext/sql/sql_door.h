@@ -45,6 +45,7 @@ typedef struct sql_door {
     sql_door_stmt insert, update;
     /* a walk over the committed rows */
     st_view *view;
+    unsigned looks; /* values read from it */
 } sql_door;
 
 int sql_door_fail(sql_door *d, int rc, const char *fmt, ...) SQL_PRINTF(3, 4);
@@ -69,6 +70,7 @@ int sql_door_column(const sql_door *d, const char *name, size_t n);
 /* Calls each(ctx, row, id) for every row of the view, by id. */
 typedef int sql_door_each(void *ctx, uint64_t row, int64_t id);
 int sql_door_scan(sql_door *d, sql_door_each *each, void *ctx);
+/* A value of a row of the view; SQLITE_INTERRUPT where the connection was interrupted. */
 int sql_door_value(sql_door *d, uint64_t row, int col, st_value *out);
 /* Opens the view: of what is committed in an export, of all rows in an import. */
 int sql_door_look(sql_door *d);

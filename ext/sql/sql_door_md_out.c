@@ -335,8 +335,11 @@ static int is_inside(const char *path)
 static int put_file(writer *w, const char *folder, size_t a, size_t b)
 {
     const item *it = &w->item[a];
-    char *path = sqlite3_mprintf("%s/%.*s", folder, (int)(it->path - w->common),
-                                 it->channel + w->common);
+    size_t from = w->common;
+    while (from < it->path && it->channel[from] == '/') {
+        from++; // an absolute path among others
+    }
+    char *path = sqlite3_mprintf("%s/%.*s", folder, (int)(it->path - from), it->channel + from);
     if (!path) {
         return SQLITE_NOMEM;
     }

@@ -9,6 +9,7 @@ import os
 import random
 import sqlite3
 import struct
+import threading
 
 import pytest
 
@@ -190,6 +191,24 @@ def test_numbers_to_the_bit(con):
     there, got = ([struct.pack("d", v) for v, in con.execute(f"SELECT weight FROM {t} ORDER BY id")]
                   for t in ("memory", "copy"))
     assert got == there and there[:-1] == [struct.pack("d", v) for v in values[:-1]]
+
+
+def test_an_export_can_be_interrupted(con):
+    con.execute("INSERT INTO memory(content) WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < "
+                "50000) SELECT 'words' FROM c")
+    text = ""
+    for _ in range(20):  # one may come too early or too late
+        timer = threading.Timer(0.02, con.interrupt)
+        timer.start()
+        try:
+            one(con, "SELECT h5mem_export('memory', 'a.jsonl', 'jsonl')")
+            os.remove("a.jsonl")
+        except sqlite3.Error as e:
+            text = str(e)
+        timer.join()
+        if text:
+            break
+    assert "interrupt" in text and not os.path.exists("a.jsonl") and [n for n in os.listdir(".") if "-new-" in n] == []
 
 
 def test_not_from_a_view(con):

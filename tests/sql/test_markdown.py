@@ -292,6 +292,15 @@ def test_the_working_folder(con):
     assert "leads out of the folder" in text
 
 
+def test_absolute_paths(con):
+    here = os.getcwd()
+    write("a.md", "# A\n")
+    write("s/b.md", "# B\n")
+    assert take(con, f"{here}/s/b.md") == 1 and give(con, "one/") == 1 and read("one/b.md") == b"# B\n"
+    assert take(con, "a.md") == 1 and give(con, "two/") == 2
+    assert read("two/a.md") == b"# A\n" and read(f"two{here}/s/b.md") == b"# B\n"
+
+
 def test_one_of_several_files_goes_back_alone(con):
     write("a.md", "# A\n")
     write("b.md", "# B\n")

@@ -71,6 +71,7 @@ extern const sql_module sql_table_module;             /* sql_table.c */
 extern const sqlite3_module sql_side_module;          /* sql_side.c: h5mem_sessions */
 extern const sqlite3_module sql_events_module;        /* sql_events.c: h5mem_events, _timeline */
 extern const sqlite3_module sql_info_module;          /* sql_info.c */
+extern const sqlite3_module sql_alerts_module;        /* sql_alerts.c: h5mem_alerts */
 extern const sqlite3_module sql_dropped_module;       /* sql_drop.c: h5mem_dropped */
 extern const sqlite3_module sql_h5_objects_module;    /* sql_h5_objects.c: hdf5_objects */
 extern const sqlite3_module sql_h5_attributes_module; /* sql_h5_attributes.c: hdf5_attributes */
@@ -118,6 +119,9 @@ struct sql_store {
     char *path;    /* absolute */
     st_conn *conn; /* NULL: not opened yet */
     int opens;     /* st_open calls to give back */
+    int64_t
+        refused; /* rows since the last one that was written (sql_guard.h), and of which source */
+    int refused_source;
     int readonly;  /* opened so */
     uint64_t rows; /* visible at the last look, for plans; 0 = not known */
     /* the host's transaction */

@@ -35,6 +35,10 @@ static int register_all(sqlite3 *db)
     }
     if (rc == SQLITE_OK) {
         d->refs++;
+        rc = sqlite3_create_module_v2(db, "h5mem_alerts", &sql_alerts_module, d, sql_db_unref);
+    }
+    if (rc == SQLITE_OK) {
+        d->refs++;
         rc = sqlite3_create_module_v2(db, "h5mem_dropped", &sql_dropped_module, d, sql_db_unref);
     }
     if (rc == SQLITE_OK) {

@@ -10,6 +10,7 @@
  *   repeats N    strategy 'shift': of the shift_rows nearest rows some are nearer to the user's
  *                vector than shift_distance (N the nearest), and between them they have each number
  *                and name of the user's text. Without a vector nothing is taken for a repetition
+ *   rate: user   rate_refuse is on and rate_<source> rows of a source are there already
  *
  * WHAT IS SAVED  by option record_mode: both texts, a row each (an answer that is small talk is
  *   left out), one of them, or both in one row with a line "---" between and the mean of the two
@@ -17,7 +18,8 @@
  *   importance is that of h5mem_importance where auto_importance is on.
  *
  * Rows go in as nested INSERTs in a savepoint: the exchange joins the caller's transaction and is
- * there whole or not at all.
+ * there whole or not at all. So does the event `record` about it, which has the decision and what
+ * led to it, but nothing that was said.
  *
  * ERRORS   each names the table, the file and the value.
  *
@@ -26,6 +28,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sql_guard.h"
 #include "sql_life.h"
 #include "sql_value.h"
 
@@ -45,6 +48,7 @@ typedef struct record {
     st_life life;
     sqlite3_int64 saved[2];
     int nsaved;
+    int refused;      /* ST_SOURCE_ that has written its share; 0: none */
     char skipped[64]; /* "" nothing was */
     int near;         /* a row was looked at: */
     int64_t near_id;
@@ -351,6 +355,40 @@ static int save_combined(record *r, int source)
     return rc;
 }
 
+/* Which sources mode and texts make: bits by ST_SOURCE_. */
+static int sources_of(const record *r)
+{
+    int mode = r->policy.record_mode, bits = 0;
+    int user = 1 << (r->correction ? ST_SOURCE_CORRECTION : ST_SOURCE_USER);
+    if (mode == ST_RECORD_COMBINED) {
+        return r->user.text ? user : 1 << ST_SOURCE_ASSISTANT;
+    }
+    bits |= r->user.text && mode != ST_RECORD_ASSISTANT ? user : 0;
+    return bits | (r->assistant.text && mode != ST_RECORD_USER ? 1 << ST_SOURCE_ASSISTANT : 0);
+}
+
+/* Before anything is written: does a source have its share already? */
+static int look_at_rates(record *r)
+{
+    st_value when;
+    int bits = sources_of(r), rc, full = 0;
+    if (!r->policy.rate_refuse) {
+        return SQLITE_OK;
+    }
+    rc = sql_row_value(r->t, ST_COL_TIMESTAMP, r->time, &when);
+    double time = when.type == ST_REAL ? when.r : when.type == ST_INT ? (double)when.i : sql_now();
+    for (int i = 1; i < 7 && rc == SQLITE_OK && !full; i++) {
+        if (bits & 1 << i) {
+            rc = sql_guard_is_full(r->t, &r->policy, i, time, &full);
+            r->refused = full ? i : 0;
+        }
+    }
+    if (full) {
+        skip(r, "rate: ", sql_source_names[r->refused]);
+    }
+    return rc;
+}
+
 static int save_all(record *r)
 {
     const speech *u = &r->user, *a = &r->assistant;
@@ -395,6 +433,28 @@ static char *result_json(const record *r, int detailed)
     return sqlite3_str_finish(s);
 }
 
+/* Inside xUpdate: the events about it. */
+static int note_decision(void *ctx, sql_table *t)
+{
+    const record *r = ctx;
+    st_error err = {0};
+    int64_t id = r->nsaved ? r->saved[0] : 0;
+    int rc = sql_txn_write(t);
+    if (rc == SQLITE_OK && r->refused) {
+        rc = sql_guard_note_refused(t, &r->policy, r->refused, 1);
+    }
+    char *json = rc == SQLITE_OK ? result_json(r, 1) : NULL;
+    if (rc == SQLITE_OK && !json) {
+        rc = SQLITE_NOMEM;
+    }
+    if (rc == SQLITE_OK && st_event(t->store->conn, sql_now(), "record", r->nsaved ? &id : NULL,
+                                    json, &err) != ST_OK) {
+        rc = sql_fail_st(t, &err);
+    }
+    sqlite3_free(json);
+    return rc;
+}
+
 /* Saves what was decided, in a savepoint of the caller's transaction. */
 static int write_down(record *r)
 {
@@ -404,6 +464,7 @@ static int write_down(record *r)
         return rc;
     }
     rc = r->skipped[0] ? SQLITE_OK : save_all(r);
+    rc = rc == SQLITE_OK ? sql_inside(r->t, note_decision, r) : rc;
     rc = rc == SQLITE_OK ? sqlite3_exec(db, "RELEASE h5mem_record", NULL, NULL, NULL) : rc;
     return rc;
 }
@@ -417,6 +478,7 @@ void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     sqlite3 *db = r.t->db->db;
     int rc = read_args(&r, argc, argv);
     rc = rc == SQLITE_OK ? decide(&r) : rc;
+    rc = rc == SQLITE_OK && !r.skipped[0] ? look_at_rates(&r) : rc;
     if (rc != SQLITE_OK) {
         sql_fail_fn_table(ctx, r.t, rc);
     } else {

@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "sql_guard.h"
 #include "sql_ask.h"
 
 enum { ROW_MARK = 1 << 30 };
@@ -28,6 +29,7 @@ typedef struct work {
     st_view *view; /* the old row, when it is needed */
     uint64_t row;
     int on_conflict;
+    sql_guard guard;
 } work;
 
 static int scratch(sql_table *t)
@@ -137,6 +139,9 @@ static int insert(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
         }
         rc = tokenize(w, text);
     }
+    if (rc == SQLITE_OK && w->guard.on) {
+        rc = sql_guard_admit(t, &w->guard, t->values);
+    }
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -150,10 +155,13 @@ static int insert(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
         st = st_update(t->store->conn, id, &row, t->changed, &err);
     }
     *out = id;
-    return st == ST_OK ? SQLITE_OK : fail_store(w, &err);
+    rc = st == ST_OK ? SQLITE_OK : fail_store(w, &err);
+    return rc == SQLITE_OK && w->guard.on
+               ? sql_guard_note(t, &w->guard, id, &t->values[ST_COL_CONTENT], 0)
+               : rc;
 }
 
-// The row and the pass of consolidation that it may bring, both or none.
+// The row, the alerts and the pass of consolidation that it may bring, all or none.
 static int insert_and_age(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
 {
     st_conn *conn = w->t->store->conn;
@@ -161,7 +169,8 @@ static int insert_and_age(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
     sql_watch watch;
     int rc = sql_track_write(w->t);
     rc = rc == SQLITE_OK ? sql_life_watch(w->t, &watch) : rc;
-    if (rc != SQLITE_OK || !watch.every) {
+    rc = rc == SQLITE_OK ? sql_guard_look(w->t, &w->guard) : rc;
+    if (rc != SQLITE_OK || (!watch.every && !w->guard.on)) {
         return rc == SQLITE_OK ? insert(w, rowid, out) : rc;
     }
     if (st_savepoint(conn, ROW_MARK, &err) != ST_OK) {
@@ -330,6 +339,38 @@ static int update(work *w, sqlite3_value *old_rowid, sqlite3_value *rowid)
     return st == ST_OK || st == ST_NOTFOUND ? SQLITE_OK : fail_store(w, &err);
 }
 
+// The row, and what its new content is found to say, both or none.
+static int update_and_note(work *w, sqlite3_value *old_rowid, sqlite3_value *rowid)
+{
+    sql_table *t = w->t;
+    st_conn *conn = t->store->conn;
+    st_error err = {0};
+    st_value source;
+    int rc = sqlite3_value_nochange(w->column[ST_COL_CONTENT]) ? SQLITE_OK
+                                                               : sql_guard_look(t, &w->guard);
+    if (rc != SQLITE_OK || !w->guard.policy.scan) {
+        return rc == SQLITE_OK ? update(w, old_rowid, rowid) : rc;
+    }
+    if (st_savepoint(conn, ROW_MARK, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    rc = update(w, old_rowid, rowid);
+    if (rc == SQLITE_OK && t->changed[ST_COL_CONTENT]) {
+        int64_t id = t->values[ST_COL_ID].i;
+        source = t->values[ST_COL_SOURCE];
+        rc = t->changed[ST_COL_SOURCE]
+                 ? SQLITE_OK
+                 : old_value(w, sqlite3_value_int64(old_rowid), ST_COL_SOURCE, &source);
+        w->guard.source = rc == SQLITE_OK ? sql_source_of(&source) : 0;
+        rc = rc == SQLITE_OK ? sql_guard_note(t, &w->guard, id, &t->values[ST_COL_CONTENT], 1) : rc;
+    }
+    if (rc != SQLITE_OK) {
+        st_rollback_to(conn, ROW_MARK);
+    }
+    st_release(conn, ROW_MARK);
+    return rc;
+}
+
 static int remove_row(work *w, sqlite3_value *rowid)
 {
     st_error err = {0};
@@ -431,7 +472,7 @@ int sql_update(sqlite3_vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *r
     if (rc == SQLITE_OK) {
         rc = argc == 1   ? remove_row(&w, argv[0])
              : is_insert ? insert_and_age(&w, argv[1], rowid)
-                         : update(&w, argv[0], argv[1]);
+                         : update_and_note(&w, argv[0], argv[1]);
     }
     if (w.view) {
         st_view_close(w.view);

@@ -458,15 +458,20 @@ int sql_setting_bind(sql_table *t, int hid, sqlite3_value *v, st_query *q);
 void sql_setting_result(sqlite3_context *ctx, sql_table *t, int hid);
 double sql_now(void); /* Unix seconds */
 /* sql_dates.c: the dates that a question names ("in May 2023", "on a Monday"). */
-enum { SQL_DATES_MAX = 16 };
+enum { SQL_DATES_MAX = 16, SQL_DATES_DAYS = 64 };
 typedef struct sql_dates {
     int n;
     struct {
         int unit, value;
     } of[SQL_DATES_MAX];
+    struct {
+        int64_t day; /* since 1970 */
+        double weight;
+    } known[SQL_DATES_DAYS]; /* by day modulo their number */
 } sql_dates;
 void sql_dates_read(const char *s, size_t n, sql_dates *out);
-/* The weight of the dates that a time fulfils; ctx is a sql_dates. And of all of them. */
+/* The weight of the dates that a time fulfils; ctx is a sql_dates, which remembers days. And of all
+ * of them. */
 double sql_dates_weight(void *ctx, double timestamp);
 double sql_dates_most(const sql_dates *d);
 

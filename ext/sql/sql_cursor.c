@@ -16,6 +16,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "sql_ask.h"
@@ -37,12 +38,12 @@ struct sql_cursor {
     int has_text;
     int asks;         /* something has been put into ask */
     sql_ask ask;      /* the text part; read by rows as long as that is open */
-    sql_dates dates;  /* that it names; likewise */
     int own_patterns; /* the host has its own LIKE or GLOB; -1: not asked yet. While a statement
                        * runs it cannot make one */
     int track;        /* rows yet to come that count as accessed */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
+    sql_dates dates;  /* that ask names, as long as rows is open; the last, since it is large */
 };
 
 /* What xFilter puts together; freed by query_free. */
@@ -95,7 +96,7 @@ int sql_cursor_open(sqlite3_vtab *v, sqlite3_vtab_cursor **out)
         return SQLITE_NOMEM;
     }
     d->rested = NULL;
-    st_zero(c, sizeof *c);
+    st_zero(c, offsetof(sql_cursor, dates));
     c->own_patterns = -1;
     c->next = d->cursors;
     d->cursors = c;

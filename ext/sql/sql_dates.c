@@ -149,6 +149,9 @@ void sql_dates_read(const char *s, size_t n, sql_dates *out)
     word w[WORDS_MAX];
     int count = split(s, n, w);
     out->n = 0;
+    for (int i = 0; i < SQL_DATES_DAYS; i++) {
+        out->known[i].day = INT64_MIN; // no time's
+    }
     for (int i = 0; i < count; i++) {
         int m = w[i].s[0] ? month_at(w, count, i) : 0, day;
         if (m) {
@@ -199,15 +202,11 @@ double sql_dates_most(const sql_dates *d)
     return sum;
 }
 
-double sql_dates_weight(void *ctx, double timestamp)
+static double weight_of_day(const sql_dates *d, int64_t days)
 {
-    const sql_dates *d = ctx;
     double sum = 0;
-    if (!(timestamp >= (double)SQL_TIME_MIN && timestamp < (double)SQL_TIME_MAX)) {
-        return 0;
-    }
-    int64_t t = (int64_t)floor(timestamp), month = sql_unit_index(MONTH, t);
-    int64_t days = sql_floor_div(t, SQL_DAY), first = sql_unit_range(MONTH, month).start / SQL_DAY;
+    int64_t t = days * SQL_DAY, month = sql_unit_index(MONTH, t);
+    int64_t first = sql_unit_range(MONTH, month).start / SQL_DAY;
     int64_t year = sql_unit_index(YEAR, t);
     int64_t is[] = {[UNIT_YEAR] = year,
                     [UNIT_MONTH] = month - sql_unit_index(MONTH, sql_unit_range(YEAR, year).start) +
@@ -218,4 +217,19 @@ double sql_dates_weight(void *ctx, double timestamp)
         sum += is[d->of[i].unit] == d->of[i].value ? weight(d->of[i].unit) : 0;
     }
     return sum;
+}
+
+double sql_dates_weight(void *ctx, double timestamp)
+{
+    sql_dates *d = ctx;
+    if (!(timestamp >= (double)SQL_TIME_MIN && timestamp < (double)SQL_TIME_MAX)) {
+        return 0;
+    }
+    int64_t days = sql_floor_div((int64_t)floor(timestamp), SQL_DAY);
+    size_t at = (size_t)(days & (SQL_DATES_DAYS - 1));
+    if (d->known[at].day != days) {
+        d->known[at].day = days;
+        d->known[at].weight = weight_of_day(d, days);
+    }
+    return d->known[at].weight;
 }

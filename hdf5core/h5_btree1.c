@@ -103,7 +103,7 @@ static int load(h5_cidx *ix, btree1 *t, uint64_t addr, int level, const node **o
 static int compare(const h5_cidx *ix, const uint64_t *at, const uint8_t *key)
 {
     for (int i = 0; i < ix->grid.rank; i++) {
-        uint64_t want = at[i] * ix->o->info.chunk[i], have = h5_get64(key + 8 + 8 * i);
+        uint64_t want = at[i] * ix->o->info->chunk[i], have = h5_get64(key + 8 + 8 * i);
         if (want != have)
             return want < have ? -1 : 1;
     }
@@ -119,13 +119,13 @@ int h5_btree1_open(h5_cidx *ix, h5_error *err)
     t->key = 8 + 8 * ((size_t)ix->grid.rank + 1);
     t->entry = t->key + ix->f->offsets;
     t->left = h5_cidx_budget(ix);
-    return read_head(ix, ix->o->info.addr, -1, &t->height, &n, err);
+    return read_head(ix, ix->o->info->addr, -1, &t->height, &n, err);
 }
 
 int h5_btree1_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out, h5_error *err)
 {
     btree1 *t = ix->state;
-    uint64_t addr = ix->o->info.addr;
+    uint64_t addr = ix->o->info->addr;
     (void)slot;
     for (int level = t->height; level >= 0; level--) {
         const node *b;
@@ -160,13 +160,13 @@ void h5_btree1_close(h5_cidx *ix)
 
 int h5_chunk_btree2_open(h5_cidx *ix, h5_error *err)
 {
-    int filtered = ix->o->info.pipeline.n > 0;
+    int filtered = ix->o->info->pipeline.n > 0;
     size_t want = ix->f->offsets + (filtered ? h5_cidx_size_width(ix->o) + 4 : 0) +
                   8 * (size_t)ix->grid.rank;
     h5_btree2 *t = ix->state = h5_calloc(1, sizeof *t);
     if (!t)
         return h5_fail_nomem(err, "a chunk index");
-    H5_TRY(h5_btree2_open(t, ix->f, ix->o->info.addr, err));
+    H5_TRY(h5_btree2_open(t, ix->f, ix->o->info->addr, err));
     t->left = h5_cidx_budget(ix);
     if (t->type != (filtered ? 11u : 10u) || t->record_bytes != want)
         return h5_fail(err, H5_FORMAT, t->addr,
@@ -204,8 +204,8 @@ int h5_chunk_btree2_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk
         return H5_OK;
     h5_cur c = h5_cur_on(record, t->record_bytes);
     out->addr = h5_cur_addr(&c, ix->f);
-    out->size = ix->o->info.size;
-    if (ix->o->info.pipeline.n > 0) {
+    out->size = ix->o->info->size;
+    if (ix->o->info->pipeline.n > 0) {
         out->size = h5_cur_uint(&c, h5_cidx_size_width(ix->o));
         out->mask = h5_cur_u32(&c);
     }

@@ -19,6 +19,9 @@ typedef struct h5_reader {
     uint8_t *plain; /* one decoded chunk */
 } h5_reader;
 
+/* The n bytes of raw data at addr, in r until its next read, or where they lie in memory. */
+int h5_read_span(h5_reader *r, uint64_t addr, uint64_t n, const char *what, const uint8_t **out,
+                 h5_error *err);
 /* Copies the runs from raw data at addr into dst. what is for error texts. */
 int h5_read_raw(h5_reader *r, uint64_t addr, h5_runs *runs, uint8_t *dst, const char *what,
                 h5_error *err);

@@ -52,20 +52,20 @@ static int single_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *
     (void)slot;
     (void)err;
     *out = ix->o->layout.single;
-    out->addr = ix->o->info.addr;
+    out->addr = ix->o->info->addr;
     if (!ix->o->layout.single_filtered)
-        out->size = ix->o->info.size;
+        out->size = ix->o->info->size;
     return H5_OK;
 }
 
 static int implicit_open(h5_cidx *ix, h5_error *err)
 {
     uint64_t bytes;
-    if (ix->o->info.pipeline.n > 0)
+    if (ix->o->info->pipeline.n > 0)
         return h5_fail(err, H5_FORMAT, ix->o->oh.addr, "implicit index: filtered chunks");
-    if (ix->grid.slots == 0 || !h5_mul_fits(ix->grid.slots, ix->o->info.size, &bytes))
+    if (ix->grid.slots == 0 || !h5_mul_fits(ix->grid.slots, ix->o->info->size, &bytes))
         return h5_fail(err, H5_FORMAT, ix->o->oh.addr, "implicit index: unlimited chunks");
-    return h5_file_inside(ix->f, ix->o->info.addr, bytes, "implicit index", err);
+    return h5_file_inside(ix->f, ix->o->info->addr, bytes, "implicit index", err);
 }
 
 static int implicit_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out,
@@ -73,8 +73,8 @@ static int implicit_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk
 {
     (void)at;
     (void)err;
-    out->addr = ix->o->info.addr + slot * ix->o->info.size;
-    out->size = ix->o->info.size;
+    out->addr = ix->o->info->addr + slot * ix->o->info->size;
+    out->size = ix->o->info->size;
     out->mask = 0;
     return H5_OK;
 }
@@ -97,7 +97,7 @@ uint64_t h5_cidx_budget(const h5_cidx *ix)
 unsigned h5_cidx_size_width(const h5_object *o)
 {
     unsigned log2 = 0;
-    while (o->info.size >> log2 > 1)
+    while (o->info->size >> log2 > 1)
         log2++;
     unsigned width = 1 + (log2 + 8) / 8;
     return o->layout.wide_sizes || width > 8 ? 8 : width;
@@ -112,10 +112,10 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of an object that is not a dataset");
     if (o->refuse.code != H5_OK)
         return h5_fail_as(err, &o->refuse);
-    if (o->info.layout != H5_LAYOUT_CHUNKED)
+    if (o->info->layout != H5_LAYOUT_CHUNKED)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "chunks of a dataset that has none");
-    H5_TRY(h5_grid_of(&o->info, &ix->grid, err));
-    if (o->info.addr == H5_UNDEF)
+    H5_TRY(h5_grid_of(o->info, &ix->grid, err));
+    if (o->info->addr == H5_UNDEF)
         return H5_OK;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].id == o->layout.index)
@@ -127,7 +127,7 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
 /* A chunk that sticks out of the dataset, where the layout says that such chunks are stored raw. */
 static int is_raw_edge(const h5_cidx *ix, const uint64_t *at)
 {
-    const h5_dataset_info *d = &ix->o->info;
+    const h5_dataset_info *d = ix->o->info;
     for (int i = 0; i < d->rank && ix->o->layout.raw_edges; i++)
         if (d->dims[i] % d->chunk[i] != 0 && at[i] == d->dims[i] / d->chunk[i])
             return 1;
@@ -136,7 +136,7 @@ static int is_raw_edge(const h5_cidx *ix, const uint64_t *at)
 
 int h5_cidx_get(h5_cidx *ix, const uint64_t *at, h5_chunk *out, h5_error *err)
 {
-    const h5_dataset_info *d = &ix->o->info;
+    const h5_dataset_info *d = ix->o->info;
     uint64_t slot = 0;
     memset(out, 0, sizeof *out);
     out->addr = H5_UNDEF;

@@ -15,7 +15,12 @@
 
 #include "h5_chunk.h"
 #include "h5_conv.h"
+#include "h5_filter.h"
 #include "h5_virtual.h"
+
+/* Chunks of up to half of this are read several at once: a call costs as much as copying some KiB,
+** and half of a cache of the second level stays free for what is copied. */
+enum { BATCH_BYTES = 65536 };
 
 static const uint64_t zeros[H5_RANK_MAX];
 
@@ -23,11 +28,11 @@ static const uint64_t zeros[H5_RANK_MAX];
 static int check_request(const h5_object *o, const uint64_t *start, const uint64_t *count,
                          size_t bytes, int *empty, h5_error *err)
 {
-    const h5_dataset_info *d = &o->info;
-    uint64_t want = d->type.size;
+    const h5_dataset_info *d = o->info;
     *empty = 0;
     if (o->kind != H5_KIND_DATASET)
         return h5_fail(err, H5_MISUSE, o->oh.addr, "reading an object that is not a dataset");
+    uint64_t want = d->type.size;
     if (o->refuse.code != H5_OK)
         return h5_fail_as(err, &o->refuse);
     for (int i = 0; i < d->rank; i++) {
@@ -66,34 +71,142 @@ static void chunk_runs(const h5_dataset_info *d, const uint64_t *at, const uint6
     h5_runs_init(out, d->rank, n, size, from, count, to);
 }
 
+/* Chunks behind one another in the grid and in the file, to be read at once. */
+typedef struct batch {
+    uint64_t at[H5_RANK_MAX]; /* of the first */
+    uint64_t addr, n;
+} batch;
+
+/* A hyperslab on its way through the grid. */
+typedef struct slab {
+    const uint64_t *start, *count;
+    uint64_t first[H5_RANK_MAX], last[H5_RANK_MAX]; /* chunks that it meets */
+    uint8_t *buf;
+    uint64_t row; /* elements of one place of the slowest dimension, where chunks and hyperslab hold
+                  ** them all: what is behind one another in chunks then is so in buf. Else 0 */
+} slab;
+
+/* The next chunk of the hyperslab; 0 behind the last. */
+static int step(const slab *s, int rank, uint64_t *at)
+{
+    for (int i = rank; i-- > 0;) {
+        if (at[i]++ < s->last[i])
+            return 1;
+        at[i] = s->first[i];
+    }
+    return 0;
+}
+
+static uint64_t row_of(const h5_dataset_info *d, const uint64_t *count)
+{
+    uint64_t row = d->rank > 0;
+    for (int i = 1; i < d->rank; i++) {
+        if (d->chunk[i] != d->dims[i] || count[i] != d->dims[i])
+            return 0;
+        row *= d->chunk[i];
+    }
+    return row;
+}
+
+/* Whether a chunk may be read together with others: raw, and either straight into the buffer, or
+** small and wanted by three quarters of each of its sides. */
+static int may_join(const h5_dataset_info *d, const slab *s, const uint64_t *at, const h5_chunk *c)
+{
+    if (c->addr == H5_UNDEF || !h5_pipeline_is_raw(&d->pipeline, c->mask))
+        return 0;
+    if (s->row || d->size > BATCH_BYTES / 2)
+        return s->row > 0;
+    for (int i = 0; i < d->rank; i++) {
+        uint64_t lo = at[i] * d->chunk[i], from = lo > s->start[i] ? lo : s->start[i];
+        uint64_t most = s->start[i] + s->count[i] - from, wanted = d->chunk[i] - (from - lo);
+        if ((wanted < most ? wanted : most) < d->chunk[i] - d->chunk[i] / 4)
+            return 0;
+    }
+    return 1;
+}
+
+/* A batch of chunks of whole rows: one run. */
+static int read_rows(h5_reader *r, const slab *s, const batch *b, h5_error *err)
+{
+    const h5_dataset_info *d = r->o->info;
+    uint64_t lo = b->at[0] * d->chunk[0], from = lo > s->start[0] ? lo : s->start[0];
+    uint64_t most = s->start[0] + s->count[0] - from, n = b->n * d->chunk[0] - (from - lo);
+    uint64_t bytes = s->row * d->type.size;
+    return h5_file_read_data(r->f, b->addr + (from - lo) * bytes,
+                             s->buf + (from - s->start[0]) * bytes,
+                             (size_t)((n < most ? n : most) * bytes), "chunk", err);
+}
+
+static int read_batch(h5_reader *r, const slab *s, batch *b, h5_error *err)
+{
+    const h5_dataset_info *d = r->o->info;
+    const uint8_t *p;
+    h5_runs runs;
+    if (s->row && b->n > 0)
+        H5_TRY(read_rows(r, s, b, err));
+    else if (b->n > 0)
+        H5_TRY(h5_read_span(r, b->addr, b->n * d->size, "chunk", &p, err));
+    for (uint64_t i = 0; !s->row && i < b->n; i++, p += d->size) {
+        chunk_runs(d, b->at, s->start, s->count, &runs);
+        h5_runs_copy(&runs, d->type.size, p, 0, s->buf);
+        step(s, d->rank, b->at);
+    }
+    b->n = 0;
+    return H5_OK;
+}
+
+/* One chunk: joins the batch, or ends it and is read on its own. */
+static int read_one(h5_reader *r, const slab *s, batch *b, const uint64_t *at, const h5_chunk *c,
+                    h5_error *err)
+{
+    const h5_dataset_info *d = r->o->info;
+    h5_runs runs;
+    int joins = may_join(d, s, at, c);
+    if (joins && b->n > 0 && c->addr == b->addr + b->n * d->size &&
+        (s->row || (b->n + 1) * d->size <= BATCH_BYTES)) {
+        b->n++;
+        return H5_OK;
+    }
+    H5_TRY(read_batch(r, s, b, err));
+    if (joins) {
+        memcpy(b->at, at, (size_t)d->rank * sizeof *at);
+        b->addr = c->addr;
+        b->n = 1;
+        return H5_OK;
+    }
+    chunk_runs(d, at, s->start, s->count, &runs);
+    if (c->addr != H5_UNDEF)
+        return h5_read_chunk(r, c, &runs, s->buf, err);
+    h5_read_fill(r->o, &runs, s->buf);
+    return H5_OK;
+}
+
 static int read_chunked(h5_reader *r, const uint64_t *start, const uint64_t *count, uint8_t *buf,
                         h5_error *err)
 {
-    const h5_dataset_info *d = &r->o->info;
-    uint64_t first[H5_RANK_MAX], last[H5_RANK_MAX], at[H5_RANK_MAX];
+    const h5_dataset_info *d = r->o->info;
+    uint64_t at[H5_RANK_MAX];
+    slab s;
+    batch b;
     h5_cidx ix;
     h5_chunk c;
-    h5_runs runs;
-    int rc = h5_cidx_open(&ix, r->f, r->o, err), i = 0;
+    int rc = h5_cidx_open(&ix, r->f, r->o, err), more = 1;
+    s.start = start;
+    s.count = count;
+    s.buf = buf;
+    s.row = row_of(d, count);
+    b.n = 0;
     for (int k = 0; k < d->rank; k++) {
-        at[k] = first[k] = start[k] / d->chunk[k];
-        last[k] = (start[k] + count[k] - 1) / d->chunk[k];
+        at[k] = s.first[k] = start[k] / d->chunk[k];
+        s.last[k] = (start[k] + count[k] - 1) / d->chunk[k];
     }
-    while (rc == H5_OK && i >= 0) {
+    for (; rc == H5_OK && more; more = step(&s, d->rank, at)) {
         rc = h5_cidx_get(&ix, at, &c, err);
-        if (rc != H5_OK)
-            break;
-        chunk_runs(d, at, start, count, &runs);
-        if (c.addr == H5_UNDEF)
-            h5_read_fill(r->o, &runs, buf);
-        else
-            rc = h5_read_chunk(r, &c, &runs, buf, err);
-        for (i = d->rank - 1; i >= 0; i--) {
-            if (at[i]++ < last[i])
-                break;
-            at[i] = first[i];
-        }
+        if (rc == H5_OK)
+            rc = read_one(r, &s, &b, at, &c, err);
     }
+    if (rc == H5_OK)
+        rc = read_batch(r, &s, &b, err);
     h5_cidx_close(&ix);
     return rc;
 }
@@ -103,7 +216,7 @@ static int read_chunked(h5_reader *r, const uint64_t *start, const uint64_t *cou
 static int read_plain(h5_reader *r, const uint64_t *start, const uint64_t *count, uint8_t *buf,
                       h5_error *err)
 {
-    const h5_dataset_info *d = &r->o->info;
+    const h5_dataset_info *d = r->o->info;
     size_t size = d->type.size;
     h5_runs runs;
     uint64_t s, t;
@@ -140,15 +253,15 @@ int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64
     if (empty)
         return H5_OK;
     int rc;
-    if (o->info.layout == H5_LAYOUT_VIRTUAL && deep->depth > H5_FILE_DEPTH_MAX)
+    if (o->info->layout == H5_LAYOUT_VIRTUAL && deep->depth > H5_FILE_DEPTH_MAX)
         rc = h5_fail(err, H5_LIMIT, o->oh.addr,
                      "virtual datasets nested deeper than H5_FILE_DEPTH_MAX = %d",
                      H5_FILE_DEPTH_MAX);
-    else if (o->info.layout == H5_LAYOUT_VIRTUAL)
+    else if (o->info->layout == H5_LAYOUT_VIRTUAL)
         rc = h5_virtual_read(o, start, count, buf, deep, err);
-    else if (o->info.nexternal > 0)
+    else if (o->info->nexternal > 0)
         rc = h5_read_external(&r, start, count, buf, err);
-    else if (o->info.layout == H5_LAYOUT_CHUNKED && o->info.addr != H5_UNDEF)
+    else if (o->info->layout == H5_LAYOUT_CHUNKED && o->info->addr != H5_UNDEF)
         rc = read_chunked(&r, start, count, buf, err);
     else
         rc = read_plain(&r, start, count, buf, err);
@@ -158,8 +271,7 @@ int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64
 
 int h5_dataset_view(h5_file *f, const h5_object *o, const void **out, size_t *bytes, h5_error *err)
 {
-    const h5_dataset_info *d = &o->info;
-    uint64_t n = d->type.size;
+    const h5_dataset_info *d = o->info;
     int constant;
     const uint8_t *base = h5_io_in_place(f->io, &constant);
     *out = NULL;
@@ -169,6 +281,7 @@ int h5_dataset_view(h5_file *f, const h5_object *o, const void **out, size_t *by
     if (o->refuse.code != H5_OK)
         return h5_fail_as(err, &o->refuse);
     // That all of it lies inside the file was checked when o was opened.
+    uint64_t n = d->type.size;
     for (int i = 0; i < d->rank; i++)
         n *= d->dims[i];
     if (d->layout == H5_LAYOUT_COMPACT)
@@ -188,6 +301,6 @@ int h5_dataset_read(h5_file *f, const h5_object *o, const uint64_t *start, const
                     void *buf, size_t bytes, h5_error *err)
 {
     H5_TRY(h5_dataset_read_stored(f, o, start, count, buf, bytes, err));
-    h5_conv_native(&o->info.type, buf, bytes / o->info.type.size);
+    h5_conv_native(&o->info->type, buf, bytes / o->info->type.size);
     return H5_OK;
 }

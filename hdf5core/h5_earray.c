@@ -70,7 +70,7 @@ static unsigned log2_of(uint64_t v)
 /* How the numbers of elements follow from places: the unlimited dimension is the slowest. */
 static int settle_grid(earray *a, h5_error *err)
 {
-    const h5_dataset_info *d = &a->ix->o->info;
+    const h5_dataset_info *d = a->ix->o->info;
     uint64_t per = 1, end;
     a->unlimited = -1;
     for (int i = d->rank; i-- > 0;)
@@ -154,7 +154,7 @@ static void take_element(const earray *a, const uint8_t *p, h5_chunk *out)
 {
     h5_cur c = h5_cur_on(p, a->element);
     out->addr = h5_cur_addr(&c, a->ix->f);
-    out->size = a->ix->o->info.size;
+    out->size = a->ix->o->info->size;
     if (a->filtered) {
         out->size = h5_cur_uint(&c, a->width);
         out->mask = h5_cur_u32(&c);
@@ -245,8 +245,8 @@ int h5_earray_open(h5_cidx *ix, h5_error *err)
     if (!a)
         return h5_fail_nomem(err, "a chunk index");
     a->ix = ix;
-    a->addr = ix->o->info.addr;
-    a->filtered = ix->o->info.pipeline.n > 0;
+    a->addr = ix->o->info->addr;
+    a->filtered = ix->o->info->pipeline.n > 0;
     a->width = h5_cidx_size_width(ix->o);
     a->left = ix->f->most;
     H5_TRY(parse_header(a, err));

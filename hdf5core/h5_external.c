@@ -34,7 +34,7 @@ static int read_part(h5_reader *r, const h5_external *x, uint64_t at, uint8_t *d
 
 static int read_bytes(h5_reader *r, uint64_t at, uint8_t *dst, uint64_t n, h5_error *err)
 {
-    const h5_dataset_info *d = &r->o->info;
+    const h5_dataset_info *d = r->o->info;
     for (uint32_t i = 0; i < d->nexternal && n > 0; i++) {
         const h5_external *x = &d->external[i];
         if (at >= x->size) {
@@ -57,7 +57,7 @@ int h5_read_external(h5_reader *r, const uint64_t *start, const uint64_t *count,
                      h5_error *err)
 {
     static const uint64_t zeros[H5_RANK_MAX];
-    const h5_dataset_info *d = &r->o->info;
+    const h5_dataset_info *d = r->o->info;
     uint64_t size = d->type.size, s, t;
     h5_runs runs;
     h5_runs_init(&runs, d->rank, count, d->dims, start, count, zeros);

@@ -59,7 +59,7 @@ static size_t prefix_bytes(const h5_file *f)
 
 static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
 {
-    uint64_t addr = ix->o->info.addr;
+    uint64_t addr = ix->o->info->addr;
     const h5_file *f = ix->f;
     size_t bytes = header_bytes(f);
     h5_cur c = h5_cur_on(p, bytes);
@@ -71,10 +71,10 @@ static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
     ix->page_bits = h5_cur_u8(&c);
     uint64_t entries = h5_cur_length(&c, f);
     ix->block = h5_cur_addr(&c, f);
-    ix->filtered = ix->o->info.pipeline.n > 0;
+    ix->filtered = ix->o->info->pipeline.n > 0;
     if (version != 0 || client != (unsigned)ix->filtered)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: version %u, client %u", version, client);
-    unsigned width = ix->o->layout.wide_sizes ? 8 : size_width(ix->o->info.size);
+    unsigned width = ix->o->layout.wide_sizes ? 8 : size_width(ix->o->info->size);
     if (ix->entry_bytes != f->offsets + (ix->filtered ? width + 4 : 0))
         return h5_fail(err, H5_FORMAT, addr, "fixed array: entries of %u bytes", ix->entry_bytes);
     if (ix->page_bits == 0 || ix->page_bits > H5_FARRAY_PAGE_BITS_MAX)
@@ -95,7 +95,7 @@ static int check_prefix(h5_cidx *ix, const uint8_t *p, h5_error *err)
                        ix->block);
     unsigned version = h5_cur_u8(&c), client = h5_cur_u8(&c);
     uint64_t header = h5_cur_addr(&c, ix->f);
-    if (version != 0 || client != (unsigned)ix->filtered || header != ix->o->info.addr)
+    if (version != 0 || client != (unsigned)ix->filtered || header != ix->o->info->addr)
         return h5_fail(err, H5_FORMAT, ix->block,
                        "fixed array block: version %u, client %u, header at %" PRIu64, version,
                        client, header);
@@ -145,7 +145,7 @@ int h5_farray_open(h5_cidx *ix, h5_error *err)
 {
     uint8_t head[HEADER_BYTES];
     uint64_t bytes, pages;
-    H5_TRY(h5_file_read(ix->f, ix->o->info.addr, head, header_bytes(ix->f), "fixed array", err));
+    H5_TRY(h5_file_read(ix->f, ix->o->info->addr, head, header_bytes(ix->f), "fixed array", err));
     H5_TRY(parse_header(ix, head, err));
     if (ix->block == H5_UNDEF)
         return H5_OK;
@@ -200,7 +200,7 @@ int h5_farray_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out,
     const uint8_t *p = ix->page + slot * ix->entry_bytes;
     h5_cur c = h5_cur_on(p, ix->entry_bytes);
     out->addr = h5_cur_addr(&c, ix->f);
-    out->size = ix->o->info.size;
+    out->size = ix->o->info->size;
     if (ix->filtered) {
         out->size = h5_cur_uint(&c, ix->entry_bytes - ix->f->offsets - 4);
         out->mask = h5_cur_u32(&c);

@@ -94,21 +94,24 @@ static int parse_fixed(h5_fheap *h, h5_cur *c, unsigned *filter_bytes, h5_error 
 
 static int parse_filters(h5_fheap *h, h5_cur *c, unsigned n, h5_error *err)
 {
-    h5_object *o = h5_calloc(1, sizeof *o);
-    if (!o)
+    h5_object *o = h5_calloc(1, sizeof *o); // for the decoder of the message
+    if (!o || !(o->info = h5_calloc(1, sizeof *o->info))) {
+        h5_free(o);
         return h5_fail_nomem(err, "a fractal heap");
+    }
     h->root_bytes = h5_cur_length(c, h->f);
     h->root_mask = h5_cur_u32(c);
     h5_msg m = {.id = H5_MSG_FILTERS, .size = n, .body = c->p, .addr = h->addr};
     int rc = h5_cur_take(c, n) ? h5_msg_filters_decode(o, &m, err)
                                : h5_fail(err, H5_FORMAT, h->addr, "fractal heap: cut off");
-    h->pipeline = o->info.pipeline;
+    h->pipeline = o->info->pipeline;
     // Client data beyond what a filter holds itself would go with the arena.
     for (int i = 0; rc == H5_OK && i < h->pipeline.n; i++)
         if (h->pipeline.filter[i].more)
             rc = h5_fail(err, H5_UNSUPPORTED, h->addr, "fractal heap: filter %u with %u values",
                          h->pipeline.filter[i].id, (unsigned)h->pipeline.filter[i].nvalue);
     h5_arena_free(&o->arena);
+    h5_free(o->info);
     h5_free(o);
     return rc;
 }

@@ -16,6 +16,8 @@
 #define H5_META_BLOCKS 16
 #define H5_META_LEAST  4096u
 #define H5_META_MOST   32768u
+/* A file of up to so many bytes is read at once. */
+#define H5_META_SMALL  16384u
 
 /* Continuation blocks of one object header. libhdf5 makes one for each time a header outgrows its
 ** space, a handful in practice; a chain of a thousand is an attack or damage. */

@@ -5,7 +5,7 @@
  * program wrote them one after the other. A read of one brings the page around it; where the next
  * miss is near the end of the last block, as on a walk through a file, the next block is twice as
  * long. A read far away starts with a page again, so that a look-up in a large index costs pages,
- * not more. Raw data do not come through here.
+ * not more. A small file is one block. Raw data do not come through here.
  *
  * The blocks show the file as it was when they were read. Who changes what an open file reaches
  * must open it anew, as h5core.h says; appended bytes lie beyond `end`.
@@ -58,12 +58,15 @@ static int fill(h5_meta_block *b, h5_io *io, uint64_t at, size_t n, h5_error *er
 static int miss(h5_meta *m, h5_io *io, uint64_t off, size_t n, uint64_t end,
                 const h5_meta_block **out, h5_error *err)
 {
-    uint64_t at = off / H5_META_LEAST * H5_META_LEAST;
+    int whole = m->end == 0 && end <= H5_META_SMALL;
+    uint64_t at = whole ? 0 : off / H5_META_LEAST * H5_META_LEAST;
     int goes_on = m->end > 0 && off + H5_META_LEAST >= m->end &&
                   off < m->end + NEAR * (uint64_t)m->ahead;
     size_t want = goes_on && m->ahead < H5_META_MOST ? 2 * m->ahead : H5_META_LEAST;
     if (goes_on && m->ahead >= H5_META_MOST)
         want = H5_META_MOST;
+    if (whole)
+        want = H5_META_SMALL;
     while (want < (size_t)(off - at) + n)
         want += H5_META_LEAST;
     h5_meta_block *b = &m->block[m->next];
@@ -91,6 +94,8 @@ int h5_meta_read(h5_meta *m, h5_io *io, uint64_t off, void *buf, size_t n, uint6
 
 void h5_meta_free(h5_meta *m)
 {
+    if (m->end == 0 && !m->block[0].p)
+        return; // nothing was ever read
     for (int i = 0; i < H5_META_BLOCKS; i++)
         h5_free(m->block[i].p);
 }

@@ -106,6 +106,16 @@ static int parse_value(h5_object *o, const h5_msg *m, parts *p, h5_attr *a, h5_e
     return H5_OK;
 }
 
+/* All of an attribute but its sizes, of which there are rank. */
+static void clear(h5_attr *a)
+{
+    a->name = NULL;
+    a->type = (h5_type){0};
+    a->space = a->rank = 0;
+    a->data = NULL;
+    a->bytes = 0;
+}
+
 int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     parts p;
@@ -115,10 +125,10 @@ int h5_msg_attr_decode(h5_object *o, const h5_msg *m, h5_error *err)
     if (!h5_grow((void **)&o->attr, &o->attr_cap, o->nattr, sizeof *o->attr))
         return h5_fail_nomem(err, "the attributes of an object");
     h5_attr *a = &o->attr[o->nattr];
-    memset(a, 0, sizeof *a);
+    clear(a);
     int rc = parse_value(o, m, &p, a, &local);
     if (rc == H5_UNSUPPORTED) {
-        memset(a, 0, sizeof *a);
+        clear(a);
         a->type.cls = H5_CLASS_OTHER;
     } else if (rc != H5_OK) {
         return h5_fail_as(err, &local);

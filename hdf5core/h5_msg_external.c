@@ -37,7 +37,7 @@ int h5_msg_external_decode(h5_object *o, const h5_msg *m, h5_error *err)
         list[i].offset = h5_cur_length(&c, o->f);
         list[i].size = h5_cur_length(&c, o->f);
     }
-    o->info.external = list;
-    o->info.nexternal = n;
+    o->info->external = list;
+    o->info->nexternal = n;
     return H5_OK;
 }

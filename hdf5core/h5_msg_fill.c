@@ -34,8 +34,9 @@ static int take_value(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *err)
         return h5_msg_short(m, "fill value", err);
     o->fill = size ? value : NULL;
     o->fill_bytes = size;
-    o->info.fill_kind = size ? H5_FILL_USER : H5_FILL_DEFAULT; // an old one of no size says as much
-    o->info.fill_value = o->fill;
+    o->info->fill_kind = size ? H5_FILL_USER
+                              : H5_FILL_DEFAULT; // an old one of no size says as much
+    o->info->fill_value = o->fill;
     return H5_OK;
 }
 
@@ -44,8 +45,8 @@ int h5_msg_fill_old_decode(h5_object *o, const h5_msg *m, h5_error *err)
     h5_cur c = h5_cur_on(m->body, m->size);
     if (o->seen >> H5_MSG_FILL & 1)
         return H5_OK; // writers that keep both put the same value into the new one
-    o->info.alloc_time = ALLOC_LATE;
-    o->info.fill_time = 2;
+    o->info->alloc_time = ALLOC_LATE;
+    o->info->fill_time = 2;
     return take_value(o, m, &c, err);
 }
 
@@ -56,12 +57,12 @@ int h5_msg_fill_decode(h5_object *o, const h5_msg *m, h5_error *err)
     int has_value, undefined;
     if (version == 3) {
         has_value = (flags & DEFINED) != 0;
-        o->info.alloc_time = flags & 3;
-        o->info.fill_time = flags >> 2 & 3;
+        o->info->alloc_time = flags & 3;
+        o->info->fill_time = flags >> 2 & 3;
         undefined = (flags & UNDEFINED) != 0;
     } else {
-        o->info.alloc_time = (uint8_t)flags;
-        o->info.fill_time = h5_cur_u8(&c);
+        o->info->alloc_time = (uint8_t)flags;
+        o->info->fill_time = h5_cur_u8(&c);
         int defined = h5_cur_u8(&c) != 0;
         has_value = defined || version == 1;
         undefined = !defined;
@@ -74,12 +75,12 @@ int h5_msg_fill_decode(h5_object *o, const h5_msg *m, h5_error *err)
                        version, flags);
     o->fill = NULL;
     o->fill_bytes = 0;
-    o->info.fill_value = NULL;
-    o->info.fill_kind = H5_FILL_DEFAULT;
+    o->info->fill_value = NULL;
+    o->info->fill_kind = H5_FILL_DEFAULT;
     if (has_value)
         H5_TRY(take_value(o, m, &c, err));
     if (undefined)
-        o->info.fill_kind = H5_FILL_UNDEFINED;
+        o->info->fill_kind = H5_FILL_UNDEFINED;
     return H5_OK;
 }
 

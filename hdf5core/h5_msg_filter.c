@@ -46,7 +46,7 @@ static int parse_filter(h5_object *o, const h5_msg *m, h5_cur *c, unsigned versi
 int h5_msg_filters_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
-    h5_pipeline *p = &o->info.pipeline;
+    h5_pipeline *p = &o->info->pipeline;
     unsigned version = h5_cur_u8(&c), n = h5_cur_u8(&c);
     if (version == 1)
         h5_cur_take(&c, 6);

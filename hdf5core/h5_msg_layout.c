@@ -49,7 +49,7 @@ static int parse_chunk_sizes(h5_object *o, const h5_msg *m, h5_cur *c, unsigned 
         if (v == 0 || v > UINT32_MAX)
             return h5_fail(err, H5_FORMAT, m->addr, "data layout message: chunk size %" PRIu64, v);
         if (i + 1 < n)
-            o->info.chunk[i] = (uint32_t)v;
+            o->info->chunk[i] = (uint32_t)v;
         else
             o->layout.element = v;
     }
@@ -60,7 +60,7 @@ static int parse_chunked_v3(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
 {
     o->layout.dimensions = h5_cur_u8(c);
     o->layout.index = H5_INDEX_BTREE1;
-    o->info.addr = h5_cur_addr(c, o->f);
+    o->info->addr = h5_cur_addr(c, o->f);
     return parse_chunk_sizes(o, m, c, 4, err);
 }
 
@@ -99,7 +99,7 @@ static int parse_chunked_v4(h5_object *o, const h5_msg *m, h5_cur *c, h5_error *
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: chunk index %u",
                        o->layout.index);
     }
-    o->info.addr = h5_cur_addr(c, o->f);
+    o->info->addr = h5_cur_addr(c, o->f);
     return H5_OK;
 }
 
@@ -111,10 +111,10 @@ static int parse_old(h5_object *o, const h5_msg *m, h5_cur *c, unsigned rank, h5
     h5_cur_take(c, 5);
     if (!c->bad && cls > H5_LAYOUT_CHUNKED)
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: class %u", cls);
-    o->info.layout = (int)cls;
+    o->info->layout = (int)cls;
     o->layout.dimensions = rank;
     if (cls != H5_LAYOUT_COMPACT)
-        o->info.addr = h5_cur_addr(c, o->f);
+        o->info->addr = h5_cur_addr(c, o->f);
     if (cls == H5_LAYOUT_CHUNKED) {
         o->layout.index = H5_INDEX_BTREE1;
         return parse_chunk_sizes(o, m, c, 4, err);
@@ -123,7 +123,7 @@ static int parse_old(h5_object *o, const h5_msg *m, h5_cur *c, unsigned rank, h5
     if (cls == H5_LAYOUT_COMPACT) {
         o->layout.compact_bytes = h5_cur_u32(c);
         o->layout.compact = h5_cur_take(c, o->layout.compact_bytes);
-        o->info.size = o->layout.compact_bytes;
+        o->info->size = o->layout.compact_bytes;
     }
     return c->bad ? h5_msg_short(m, "data layout", err) : H5_OK;
 }
@@ -132,7 +132,7 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
     unsigned version = h5_cur_u8(&c), cls = h5_cur_u8(&c);
-    o->info.addr = H5_UNDEF;
+    o->info->addr = H5_UNDEF;
     if (!c.bad && (version < 1 || version > 5))
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: version %u", version);
     o->layout.version = (uint8_t)version;
@@ -140,7 +140,7 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
         return parse_old(o, m, &c, cls, err);
     if (!c.bad && cls > H5_LAYOUT_VIRTUAL)
         return h5_fail(err, H5_FORMAT, m->addr, "data layout message: class %u", cls);
-    o->info.layout = (int)cls;
+    o->info->layout = (int)cls;
     o->layout.wide_sizes = version == 5;
     if (cls == H5_LAYOUT_VIRTUAL) {
         o->layout.heap = h5_cur_addr(&c, o->f);
@@ -148,10 +148,10 @@ int h5_msg_layout_decode(h5_object *o, const h5_msg *m, h5_error *err)
     } else if (cls == H5_LAYOUT_COMPACT) {
         o->layout.compact_bytes = h5_cur_u16(&c);
         o->layout.compact = h5_cur_take(&c, o->layout.compact_bytes);
-        o->info.size = o->layout.compact_bytes;
+        o->info->size = o->layout.compact_bytes;
     } else if (cls == H5_LAYOUT_CONTIGUOUS) {
-        o->info.addr = h5_cur_addr(&c, o->f);
-        o->info.size = h5_cur_length(&c, o->f);
+        o->info->addr = h5_cur_addr(&c, o->f);
+        o->info->size = h5_cur_length(&c, o->f);
     } else if (version == 3) {
         H5_TRY(parse_chunked_v3(o, m, &c, err));
     } else {

@@ -74,8 +74,8 @@ int h5_msg_space_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
     uint64_t nelem;
-    return h5_space_parse(o->f, &c, m->addr, &o->info.space, &o->info.rank, o->info.dims,
-                          o->info.maxdims, &nelem, err);
+    return h5_space_parse(o->f, &c, m->addr, &o->info->space, &o->info->rank, o->info->dims,
+                          o->info->maxdims, &nelem, err);
 }
 
 void h5_space_encode(h5_buf *b, int rank, const uint64_t *dims, const uint64_t *maxdims)

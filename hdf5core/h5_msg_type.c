@@ -392,10 +392,10 @@ int h5_type_parse(const h5_file *f, h5_cur *c, uint64_t addr, h5_arena *arena, h
 int h5_msg_type_decode(h5_object *o, const h5_msg *m, h5_error *err)
 {
     h5_cur c = h5_cur_on(m->body, m->size);
-    H5_TRY(h5_type_parse(o->f, &c, m->addr, &o->arena, &o->info.type, err));
+    H5_TRY(h5_type_parse(o->f, &c, m->addr, &o->arena, &o->info->type, err));
     if (m->shared_from != 0) {
-        o->info.type.committed = 1;
-        o->info.type.committed_addr = m->shared_from;
+        o->info->type.committed = 1;
+        o->info->type.committed_addr = m->shared_from;
     }
     return H5_OK;
 }

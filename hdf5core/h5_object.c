@@ -21,7 +21,7 @@
 /* Chunk sizes against rank, element size and limits; info.size becomes the bytes of a chunk. */
 static int check_chunked(h5_object *o, h5_error *err)
 {
-    h5_dataset_info *d = &o->info;
+    h5_dataset_info *d = o->info;
     uint64_t bytes = d->type.size;
     if (o->layout.dimensions != (unsigned)d->rank + 1)
         return h5_fail(err, H5_FORMAT, o->oh.addr,
@@ -43,7 +43,7 @@ static int check_chunked(h5_object *o, h5_error *err)
 /* What must hold between the messages of a dataset whose values can be read. */
 static int check_dataset(h5_file *f, h5_object *o, h5_error *err)
 {
-    h5_dataset_info *d = &o->info;
+    h5_dataset_info *d = o->info;
     uint64_t bytes = d->space == H5_SPACE_NULL ? 0 : d->type.size;
     for (int i = 0; i < d->rank; i++) {
         if (d->dims[i] == 0) {
@@ -96,8 +96,8 @@ static int settle_kind(h5_file *f, h5_object *o, h5_error *err)
     }
     if (seen(o, H5_MSG_TYPE)) {
         o->kind = H5_KIND_TYPE;
-        o->info.type.committed = 1;
-        o->info.type.committed_addr = o->oh.addr;
+        o->info->type.committed = 1;
+        o->info->type.committed_addr = o->oh.addr;
         return h5_dense_load(o, err);
     }
     return h5_fail(err, H5_FORMAT, o->oh.addr, "object header: neither a group nor a dataset");
@@ -109,8 +109,8 @@ static int settle_virtual(h5_object *o, h5_deep *deep, h5_error *err)
 {
     h5_error local = {0};
     int open = 0, rc = H5_OK;
-    for (int i = 0; i < o->info.rank; i++)
-        open |= o->info.maxdims[i] == UINT64_MAX;
+    for (int i = 0; i < o->info->rank; i++)
+        open |= o->info->maxdims[i] == UINT64_MAX;
     if (!open || o->refuse.code != H5_OK)
         return H5_OK;
     if (deep->depth > H5_FILE_DEPTH_MAX)
@@ -132,6 +132,27 @@ int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
     return h5_object_open_deep(f, addr, &deep, out, err);
 }
 
+/* Makes o->info where a message will fill it. It is two thirds of an object, and groups, which are
+** many, do without. */
+static int make_info(h5_object *o, h5_error *err)
+{
+    const uint32_t fill = 1u << H5_MSG_SPACE | 1u << H5_MSG_TYPE | 1u << H5_MSG_FILL_OLD |
+                          1u << H5_MSG_FILL | 1u << H5_MSG_EXTERNAL | 1u << H5_MSG_LAYOUT |
+                          1u << H5_MSG_FILTERS;
+    int any = 0;
+    for (size_t i = 0; i < o->oh.nmsg; i++)
+        any |= o->oh.msg[i].id < 32 && fill >> o->oh.msg[i].id & 1;
+    if (!any)
+        return H5_OK;
+    o->info = h5_calloc(1, sizeof *o->info);
+    if (!o->info)
+        return h5_fail_nomem(err, "an object");
+    o->info->fill_kind = H5_FILL_UNDEFINED; // until a message says more
+    o->info->alloc_time = 2;
+    o->info->fill_time = 2;
+    return H5_OK;
+}
+
 int h5_object_open_deep(h5_file *f, uint64_t addr, h5_deep *deep, h5_object **out, h5_error *err)
 {
     *out = NULL;
@@ -140,14 +161,13 @@ int h5_object_open_deep(h5_file *f, uint64_t addr, h5_deep *deep, h5_object **ou
         return h5_fail_nomem(err, "an object");
     h5_error_clear(&o->refuse);
     o->f = f;
-    o->info.fill_kind = H5_FILL_UNDEFINED; // until a message says more
-    o->info.alloc_time = 2;
-    o->info.fill_time = 2;
     o->links.heap = o->attrs.heap = H5_UNDEF;
     int rc = h5_ohdr_read(f, addr, &o->oh, err);
+    if (rc == H5_OK)
+        rc = make_info(o, err);
     for (size_t i = 0; rc == H5_OK && i < o->oh.nmsg; i++)
         rc = h5_msg_decode(o, &o->oh.msg[i], err);
-    if (rc == H5_OK && o->info.layout == H5_LAYOUT_VIRTUAL)
+    if (rc == H5_OK && o->info && o->info->layout == H5_LAYOUT_VIRTUAL)
         rc = settle_virtual(o, deep, err);
     if (rc == H5_OK)
         rc = settle_kind(f, o, err);
@@ -284,6 +304,7 @@ void h5_object_close(h5_object *o)
     h5_free(o->link);
     h5_free(o->link_info);
     h5_free(o->attr);
+    h5_free(o->info);
     h5_file_close(o->own);
     h5_free(o);
 }
@@ -324,7 +345,7 @@ uint64_t h5_object_addr(const h5_object *o)
 
 const h5_type *h5_object_type(const h5_object *o)
 {
-    return o->kind == H5_KIND_GROUP ? NULL : &o->info.type;
+    return o->kind == H5_KIND_GROUP ? NULL : &o->info->type;
 }
 
 const char *h5_layout_name(const h5_object *o)
@@ -332,14 +353,14 @@ const char *h5_layout_name(const h5_object *o)
     static const char *const names[] = {"compact", "contiguous", "chunked", "virtual"};
     if (o->kind != H5_KIND_DATASET)
         return "";
-    return o->info.nexternal ? "external" : names[o->info.layout];
+    return o->info->nexternal ? "external" : names[o->info->layout];
 }
 
 const char *h5_index_name(const h5_object *o)
 {
     static const char *const names[] = {
         "", "single chunk", "implicit", "fixed array", "extensible array", "version 2 B-tree"};
-    if (o->kind != H5_KIND_DATASET || o->info.layout != H5_LAYOUT_CHUNKED)
+    if (o->kind != H5_KIND_DATASET || o->info->layout != H5_LAYOUT_CHUNKED)
         return "";
     return o->layout.index == H5_INDEX_BTREE1 ? "version 1 B-tree" : names[o->layout.index];
 }
@@ -360,5 +381,5 @@ const h5_attr *h5_object_attr(const h5_object *o, const char *name)
 
 const h5_dataset_info *h5_object_dataset(const h5_object *o)
 {
-    return o->kind == H5_KIND_DATASET ? &o->info : NULL;
+    return o->kind == H5_KIND_DATASET ? o->info : NULL;
 }

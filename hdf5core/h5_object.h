@@ -69,7 +69,7 @@ struct h5_object {
     h5_attr *attr;
     size_t nattr, attr_cap;
 
-    h5_dataset_info info;
+    h5_dataset_info *info; /* NULL where the header has no message that fills it: most groups */
     h5_layout layout;
     const uint8_t *fill; /* one element in the file's byte order; NULL = zeros */
     size_t fill_bytes;

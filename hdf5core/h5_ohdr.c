@@ -226,7 +226,7 @@ static int read_blocks(h5_file *f, h5_ohdr *oh, h5_error *err)
 
 int h5_ohdr_read(h5_file *f, uint64_t addr, h5_ohdr *out, h5_error *err)
 {
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(h5_ohdr, few));
     out->msg = out->few;
     out->addr = addr;
     int rc = read_blocks(f, out, err);
@@ -243,7 +243,7 @@ void h5_ohdr_free(h5_ohdr *oh)
     h5_free(oh->block);
     if (oh->msg != oh->few)
         h5_free(oh->msg);
-    memset(oh, 0, sizeof *oh);
+    memset(oh, 0, offsetof(h5_ohdr, few));
 }
 
 size_t h5_ohdr_msg(h5_buf *b, uint16_t id, uint8_t flags)

@@ -111,7 +111,7 @@ int h5_virtual_next(h5_virtual *v, h5_mapping *out, int *more, h5_error *err)
     H5_TRY(h5_selection_parse(&v->next, v->addr, &out->to, err));
     int open = out->to.unlimited >= 0, source_open = out->from.unlimited >= 0;
     out->numbered = open && !source_open;
-    if ((source_open && !open) || (open && out->to.rank != v->o->info.rank) ||
+    if ((source_open && !open) || (open && out->to.rank != v->o->info->rank) ||
         (out->numbered && (out->to.dim[out->to.unlimited].block == UINT64_MAX ||
                            (!strstr(out->file, "%b") && !strstr(out->path, "%b")))))
         return h5_fail(err, H5_FORMAT, v->addr,
@@ -231,7 +231,7 @@ static int reach(h5_source *s, h5_mapping *m, uint64_t *out, h5_error *err)
         H5_TRY(h5_source_find(s, m, 0, err));
         if (!s->found)
             return H5_OK;
-        h5_mapping_cut(m, &s->found->info, UINT64_MAX);
+        h5_mapping_cut(m, s->found->info, UINT64_MAX);
         *out = h5_select_extent(&m->to.dim[to], m->to.dim[to].n);
         return H5_OK;
     }
@@ -274,7 +274,7 @@ int h5_virtual_extents(h5_object *o, h5_deep *deep, h5_error *err)
             break;
         rc = h5_deep_spend(deep, H5_VIRTUAL_WORK_MAPPING, err);
         int to = m.to.unlimited;
-        for (int i = 0; i < m.to.rank && i < o->info.rank; i++)
+        for (int i = 0; i < m.to.rank && i < o->info->rank; i++)
             if (i != to && end_of(&m.to, i) > dims[i])
                 dims[i] = end_of(&m.to, i);
         if (rc != H5_OK || to < 0)
@@ -284,9 +284,9 @@ int h5_virtual_extents(h5_object *o, h5_deep *deep, h5_error *err)
         if (reached > dims[to])
             dims[to] = reached;
     }
-    for (int i = 0; rc == H5_OK && i < o->info.rank; i++)
+    for (int i = 0; rc == H5_OK && i < o->info->rank; i++)
         if (open[i])
-            o->info.dims[i] = dims[i];
+            o->info->dims[i] = dims[i];
     h5_source_close(&s);
     h5_virtual_close(&v);
     return rc;

@@ -51,15 +51,15 @@ static uint64_t box_size(const reading *r, const uint64_t *first, const uint64_t
     for (int i = 0; i < rank; i++)
         if (!h5_mul_fits(n, last[i] - first[i] + 1, &n))
             return UINT64_MAX;
-    return h5_mul_fits(n, r->source.found->info.type.size, &bytes) ? n : UINT64_MAX;
+    return h5_mul_fits(n, r->source.found->info->type.size, &bytes) ? n : UINT64_MAX;
 }
 
 /* Reads the box around the pieces and puts each where it belongs. */
 static int flush(reading *r, h5_error *err)
 {
     const h5_object *source = r->source.found;
-    const h5_dataset_info *d = &source->info;
-    uint64_t count[H5_RANK_MAX], step[H5_RANK_MAX], at[H5_RANK_MAX], size = r->o->info.type.size;
+    const h5_dataset_info *d = source->info;
+    uint64_t count[H5_RANK_MAX], step[H5_RANK_MAX], at[H5_RANK_MAX], size = r->o->info->type.size;
     if (r->n == 0)
         return H5_OK;
     uint64_t n = box_size(r, r->first, r->last, d->rank);
@@ -81,7 +81,7 @@ static int flush(reading *r, h5_error *err)
         place_of(p->from, d->rank, d->dims, at);
         for (int k = 0; k < d->rank; k++)
             in += (at[k] - r->first[k]) * step[k];
-        rc = h5_retype(&d->type, box + in * d->type.size, &r->o->info.type, r->dst + p->to * size,
+        rc = h5_retype(&d->type, box + in * d->type.size, &r->o->info->type, r->dst + p->to * size,
                        p->n, err);
     }
     if (!direct)
@@ -93,7 +93,7 @@ static int flush(reading *r, h5_error *err)
 /* Adds a piece that lies in one row of the source. */
 static int add_piece(reading *r, uint64_t from, uint64_t to, uint64_t n, h5_error *err)
 {
-    const h5_dataset_info *d = &r->source.found->info;
+    const h5_dataset_info *d = r->source.found->info;
     uint64_t at[H5_RANK_MAX], first[H5_RANK_MAX], last[H5_RANK_MAX];
     if (r->deep->depth > 0)
         H5_TRY(h5_deep_spend(r->deep, 1, err));
@@ -118,7 +118,7 @@ static int add_piece(reading *r, uint64_t from, uint64_t to, uint64_t n, h5_erro
 /* n elements of the dataset's selection from number `at` on go to `to` in the buffer. */
 static int add_stretch(reading *r, uint64_t at, uint64_t to, uint64_t n, h5_error *err)
 {
-    uint64_t most = H5_VIRTUAL_READ_MAX / r->source.found->info.type.size, from;
+    uint64_t most = H5_VIRTUAL_READ_MAX / r->source.found->info->type.size, from;
     if (at > r->from->total || n > r->from->total - at)
         return h5_fail(err, H5_FORMAT, r->o->oh.addr,
                        "virtual dataset: element %" PRIu64 " of a source of %" PRIu64, at + n,
@@ -208,10 +208,10 @@ static int meet_regular(reading *r, const h5_selection *s, h5_error *err)
 static int read_source(reading *r, const h5_selection *to, h5_selection *from, h5_error *err)
 {
     const h5_object *source = r->source.found;
-    const h5_dataset_info *d = &source->info;
+    const h5_dataset_info *d = source->info;
     if (d->space == H5_SPACE_NULL)
         return H5_OK;
-    r->same = h5_type_same(&d->type, &r->o->info.type);
+    r->same = h5_type_same(&d->type, &r->o->info->type);
     if (source->f != r->o->f && h5_type_points(&d->type))
         return h5_fail(err, H5_UNSUPPORTED, r->o->oh.addr,
                        "virtual dataset of values that point into another file");
@@ -231,7 +231,7 @@ static int meets(const reading *r, const h5_selection *s)
 /* A mapping with a source for each block. */
 static int read_numbered(reading *r, h5_mapping *m, h5_error *err)
 {
-    const h5_dataset_info *d = &r->o->info;
+    const h5_dataset_info *d = r->o->info;
     int open = m->to.unlimited;
     const h5_select_dim *u = &m->to.dim[open];
     uint64_t first = r->start[open] > u->start && u->stride
@@ -255,7 +255,7 @@ static int read_numbered(reading *r, h5_mapping *m, h5_error *err)
 
 static int read_mapping(reading *r, h5_mapping *m, h5_error *err)
 {
-    const h5_dataset_info *d = &r->o->info;
+    const h5_dataset_info *d = r->o->info;
     uint64_t addr = r->o->oh.addr;
     if (m->numbered)
         return read_numbered(r, m, err);
@@ -269,7 +269,7 @@ static int read_mapping(reading *r, h5_mapping *m, h5_error *err)
     if (!r->source.found)
         return H5_OK;
     if (open >= 0) {
-        h5_mapping_cut(m, &r->source.found->info, d->dims[open]);
+        h5_mapping_cut(m, r->source.found->info, d->dims[open]);
         H5_TRY(h5_selection_settle(&m->to, d->rank, d->dims, addr, err));
         if (!meets(r, &m->to))
             return H5_OK;
@@ -297,7 +297,7 @@ int h5_virtual_read(const h5_object *o, const uint64_t *start, const uint64_t *c
     r->dst = dst;
     r->deep = deep;
     r->source = (h5_source){.o = o, .deep = deep};
-    h5_runs_init(&runs, o->info.rank, count, count, zeros, count, zeros);
+    h5_runs_init(&runs, o->info->rank, count, count, zeros, count, zeros);
     h5_read_fill(o, &runs, dst);
     int rc = h5_virtual_open(o, &v, err);
     while (rc == H5_OK && more) {

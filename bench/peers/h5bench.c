@@ -26,7 +26,7 @@
 
 enum { WARM = 3 };
 
-typedef enum kind { ATTRIBUTE, BOX, WALK, SCAN } kind;
+typedef enum kind { ATTRIBUTE, BOX, BARE, WALK, SCAN } kind; /* BARE: h5bench_bare, not ours */
 
 typedef struct job {
     const char *name;
@@ -38,9 +38,14 @@ typedef struct job {
     int cost;        /* BOX, chunked: print the reads as well */
 } job;
 
-#define FEW(in)    BOX, 1000, 10, {in, "/few", 1, {0}, {H5BENCH_FEW}}, NULL, 0
-#define MANY(in)   BOX, 1000, 2.5, {in, "/many", 1, {0}, {H5BENCH_MANY}}, NULL, 0
-#define IMAGE(in)  BOX, 300, 3, {in, "/image", 2, {0}, {H5BENCH_SIDE, H5BENCH_SIDE}}, NULL, 0
+#define FEW(in)  BOX, 1000, 10, {in, "/few", 1, {0}, {H5BENCH_FEW}}, NULL, 0
+#define MANY(in) BOX, 1000, 2.5, {in, "/many", 1, {0}, {H5BENCH_MANY}}, NULL, 0
+#define IMAGE_OF(in)                                                                               \
+    in, "/image", 2, {0},                                                                          \
+    {                                                                                              \
+        H5BENCH_SIDE, H5BENCH_SIDE                                                                 \
+    }
+#define IMAGE(in)  BOX, 300, 3, {IMAGE_OF(in)}, NULL, 0
 #define PLATE(in)  BOX, 100, 0, {in, "/plate", 2, {430, 0}, {100, H5BENCH_PLATE}}, NULL, 1
 #define WIDE(in)   BOX, 300, 0, {in, "/wide", 1, {H5BENCH_CHUNKS * 11}, {1}}, NULL, 1
 #define GROUPS(in) WALK, 300, 10, {.file = in}, NULL, 0
@@ -54,6 +59,8 @@ static const job jobs[] = {
     {"floats_100000_new", MANY("new.h5")},
     {"chunked_512x512_old", IMAGE("old.h5")},
     {"chunked_512x512_new", IMAGE("new.h5")},
+    {"chunked_bare_copies_old", BARE, 300, 0, {IMAGE_OF("old.h5")}, NULL, 0},
+    {"chunked_bare_copies_new", BARE, 300, 0, {IMAGE_OF("new.h5")}, NULL, 0},
     {"walk_64_groups_old", GROUPS("groups_old.h5")},
     {"walk_64_groups_new", GROUPS("groups_new.h5")},
     {"slab_deflate_old", PLATE("old.h5")},
@@ -87,6 +94,7 @@ static const job jobs[] = {
 typedef struct runner {
     sqlite3 *db;
     sqlite3_stmt *stmt; /* of the job, SCAN */
+    uint64_t tile;      /* BARE: where the first is */
     float *a, *b;       /* H5BENCH_MANY or H5BENCH_SIDE squared numbers */
     h5bench_record *records;
     double ours, peer; /* results of the last run, where they are single numbers */
@@ -135,6 +143,10 @@ static double run_side(runner *r, const job *j, int is_ours)
     case BOX:
         rc = side->box(&j->box, is_ours ? r->a : r->b, elements(j));
         break;
+    case BARE:
+        rc = is_ours ? h5bench_bare(j->box.file, r->tile, r->a)
+                     : side->box(&j->box, r->b, elements(j));
+        break;
     case WALK:
         rc = side->walk(j->box.file, &objects);
         *number = objects;
@@ -148,8 +160,8 @@ static double run_side(runner *r, const job *j, int is_ours)
 
 static int same(runner *r, const job *j)
 {
-    int ok = j->kind == BOX ? memcmp(r->a, r->b, elements(j) * sizeof *r->a) == 0
-                            : r->ours == r->peer && isfinite(r->ours);
+    int ok = j->kind == BOX || j->kind == BARE ? memcmp(r->a, r->b, elements(j) * sizeof *r->a) == 0
+                                               : r->ours == r->peer && isfinite(r->ours);
     ok = ok && (j->kind != ATTRIBUTE || r->ours == H5BENCH_ATTRIBUTE);
     ok = ok && (j->kind != WALK || r->ours == H5BENCH_GROUPS + 1);
     if (!ok) {
@@ -188,6 +200,9 @@ static int run_job(runner *r, const job *j)
                     .target = j->target};
     if (j->sql && sqlite3_prepare_v2(r->db, j->sql, -1, &r->stmt, NULL) != SQLITE_OK) {
         fprintf(stderr, "%s: %s\n", j->sql, sqlite3_errmsg(r->db));
+        return -1;
+    }
+    if (j->kind == BARE && h5bench_bare_at(j->box.file, &r->tile) != 0) {
         return -1;
     }
     int rc = run_pairs(r, j, &p.ours, &p.theirs, &p.ratio);

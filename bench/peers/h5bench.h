@@ -74,6 +74,11 @@ typedef struct h5bench_cost {
     uint64_t needed; /* stored bytes of the chunks that the box touches */
 } h5bench_cost;
 
+/* The image without HDF5: where its first tile is, the others behind it; read by pread and copied
+** by rows. A reader of files that are not mapped needs that much. */
+int h5bench_bare_at(const char *file, uint64_t *at);
+int h5bench_bare(const char *file, uint64_t at, float *out);
+
 int h5bench_count(const h5bench_box *b, float *out, size_t n, h5bench_cost *cost);
 
 #endif

@@ -1,8 +1,12 @@
 /*
- * h5bench_ours.c - the benchmark's work done with hdf5core, and what it costs in reads.
+ * h5bench_ours.c - the benchmark's work done with hdf5core, what it costs in reads, and how fast
+ * bare copies of the same bytes are.
  *
  * SPDX-License-Identifier: MIT
  */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,4 +179,61 @@ int h5bench_count(const h5bench_box *b, float *out, size_t n, h5bench_cost *cost
     h5_file_close(f);
     c.inner->close(c.inner);
     return rc == H5_OK ? 0 : complain(b->file, &err);
+}
+
+/* ---- the image without HDF5 */
+
+enum { TILES = H5BENCH_SIDE / H5BENCH_TILE, TILE = H5BENCH_TILE * H5BENCH_TILE };
+
+int h5bench_bare_at(const char *file, uint64_t *at)
+{
+    h5_error err;
+    h5_file *f;
+    h5_object *o = NULL;
+    h5_chunk *chunk = NULL;
+    size_t n = 0;
+    h5_error_clear(&err);
+    int rc = h5_file_open_path(file, &f, &err);
+    rc = rc == H5_OK ? h5_object_find(f, "/image", &o, &err) : rc;
+    rc = rc == H5_OK ? h5_dataset_chunks(f, o, &chunk, &n, &err) : rc;
+    *at = n > 0 ? chunk[0].addr : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (chunk[i].addr != *at + i * TILE * sizeof(float)) {
+            rc = h5_fail(&err, H5_MISUSE, chunk[i].addr, "tile %zu is not behind the others", i);
+        }
+    }
+    h5_free(chunk);
+    h5_object_close(o);
+    h5_file_close(f);
+    return rc == H5_OK ? 0 : complain(file, &err);
+}
+
+static void copy_tile(const float *tile, size_t no, float *out)
+{
+    float *to = out + no / TILES * H5BENCH_TILE * H5BENCH_SIDE + no % TILES * H5BENCH_TILE;
+    for (size_t row = 0; row < H5BENCH_TILE; row++) {
+        memcpy(to + row * H5BENCH_SIDE, tile + row * H5BENCH_TILE, H5BENCH_TILE * sizeof *to);
+    }
+}
+
+int h5bench_bare(const char *file, uint64_t at, float *out)
+{
+    enum { ONCE = 4, READS = TILES * TILES / ONCE };
+    static _Alignas(64) float tiles[ONCE * TILE + 16];
+    int fd = open(file, O_RDONLY | O_CLOEXEC), rc = fd >= 0 ? 0 : -1;
+    float *p = tiles + at % 64 / sizeof *tiles; // in cache lines as in the page cache
+    for (size_t i = 0; i < READS && rc == 0; i++) {
+        const size_t bytes = ONCE * TILE * sizeof *tiles;
+        rc = pread(fd, p, bytes, (off_t)(at + i * bytes)) == (ssize_t)bytes ? 0 : -1;
+        for (size_t k = 0; k < ONCE && rc == 0; k++) {
+            copy_tile(p + k * TILE, i * ONCE + k, out);
+        }
+    }
+    if (rc != 0) {
+        perror(file);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return rc;
 }

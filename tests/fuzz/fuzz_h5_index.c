@@ -22,7 +22,7 @@ static void describe(const uint8_t *head, h5_object *o)
 {
     static const uint8_t kinds[] = {H5_INDEX_SINGLE, H5_INDEX_IMPLICIT, H5_INDEX_FARRAY,
                                     H5_INDEX_EARRAY, H5_INDEX_BTREE2,   H5_INDEX_BTREE1};
-    h5_dataset_info *d = &o->info;
+    h5_dataset_info *d = o->info;
     h5_cur c = h5_cur_on(head, HEAD);
     o->kind = H5_KIND_DATASET;
     o->layout.index = kinds[h5_cur_u8(&c) % sizeof kinds];
@@ -51,7 +51,8 @@ static void describe(const uint8_t *head, h5_object *o)
 static int read_index(void *ctx, const uint8_t *bytes, size_t n, h5_error *err)
 {
     uint8_t superblock[H5_SUPERBLOCK_BYTES];
-    h5_object o = {0};
+    h5_dataset_info info = {0};
+    h5_object o = {.info = &info};
     h5_cidx ix;
     h5_io *io;
     int rc = h5_io_bytes(bytes, n, &io, err);

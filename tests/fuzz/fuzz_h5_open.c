@@ -2,8 +2,8 @@
  * fuzz_h5_open.c - any bytes as an HDF5 file: everything that can be read of it is read
  *
  * One input is one file. Whatever it says, every call must come back with a documented code,
- * without a crash, a leak or an allocation out of proportion. The walk is bounded in objects and
- * bytes, so that a group that contains itself ends and each input is quick.
+ * without a crash, a leak or an allocation out of proportion. The walk is bounded in objects, bytes
+ * and chunks, so that a group that contains itself ends and each input is quick.
  *
  *     clang -fsanitize=fuzzer,address,undefined -Ihdf5core tests/fuzz/fuzz_h5_open.c \
  *         hdf5core/h5_*.c -lz -lzstd -o fuzz && ./fuzz tests/fuzz/corpus/fuzz_h5_open
@@ -20,12 +20,19 @@
 #include "fuzz.h"
 #include "h5core.h"
 
-enum { OBJECTS_MAX = 500, DEPTH_MAX = 12, READ_MAX = 4 << 20, ELEMENTS_MAX = 1000 };
+enum {
+    OBJECTS_MAX = 500,
+    DEPTH_MAX = 12,
+    READ_MAX = 4 << 20,
+    CHUNKS_MAX = 1 << 18,
+    ELEMENTS_MAX = 1000
+};
 
 typedef struct walk {
     h5_file *f;
     int objects;
-    size_t budget; /* bytes that may still be read */
+    size_t budget;   /* bytes that may still be read */
+    uint64_t chunks; /* that may still be looked up */
 } walk;
 
 /* A result that is none of the documented codes is a fault. */
@@ -58,11 +65,30 @@ static void follow_values(walk *w, const h5_type *t, const uint8_t *p, size_t n)
     h5_heaps_close(heaps);
 }
 
+/* Whether the budget allows to look up the chunks of a box of count elements. */
+static int allows_chunks(walk *w, const h5_dataset_info *d, const uint64_t *count)
+{
+    uint64_t n = 1;
+    if (d->layout != H5_LAYOUT_CHUNKED)
+        return 1;
+    for (int i = 0; i < d->rank; i++) {
+        uint64_t side = d->chunk[i] ? d->chunk[i] : 1; // 0 in one that cannot be read
+        uint64_t across = count[i] / side + 2;         // the box may begin and end inside of one
+        if (n > w->chunks / across)
+            return 0;
+        n *= across;
+    }
+    w->chunks -= n;
+    return 1;
+}
+
 /* Reads count elements in each dimension from start, when the budget allows. */
 static void read_box(walk *w, const h5_object *o, const uint64_t *start, const uint64_t *count)
 {
     const h5_dataset_info *d = h5_object_dataset(o);
     uint64_t n = d->type.size;
+    if (!allows_chunks(w, d, count))
+        return;
     for (int i = 0; i < d->rank; i++) {
         if (count[i] && n > w->budget / count[i])
             return;
@@ -91,8 +117,10 @@ static void read_dataset(walk *w, const h5_object *o)
     size_t n;
     h5_error err;
     h5_error_clear(&err);
-    known(h5_dataset_chunks(w->f, o, &chunks, &n, &err));
-    h5_free(chunks);
+    if (allows_chunks(w, d, d->dims)) {
+        known(h5_dataset_chunks(w->f, o, &chunks, &n, &err));
+        h5_free(chunks);
+    }
     read_box(w, o, zero, d->dims);
     for (int i = 0; i < d->rank; i++) {
         start[i] = d->dims[i] / 2;
@@ -191,7 +219,7 @@ static int open_bytes(const uint8_t *data, size_t size)
 {
     h5_io *io;
     h5_error err;
-    walk w = {.budget = READ_MAX};
+    walk w = {.budget = READ_MAX, .chunks = CHUNKS_MAX};
     h5_error_clear(&err);
     if (h5_io_memory(data, size, &io, &err) != H5_OK)
         return 0;

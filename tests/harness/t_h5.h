@@ -108,7 +108,8 @@ static inline int64_t t_h5_place(const h5_dataset_spec *d, const uint64_t *at, u
     return (int64_t)number;
 }
 
-/* The chunk at grid position `at`, cut from data; rows beyond the edge are 0xEE. */
+/* The chunk at grid position `at`, cut from data; rows beyond the edge are 0xEE. Chunks of some
+** sizes stand one behind the other, of the others apart. */
 static inline h5_chunk t_h5_cut(t_h5 *t, const h5_dataset_spec *d, const uint8_t *data,
                                 const uint64_t *at)
 {
@@ -116,6 +117,7 @@ static inline h5_chunk t_h5_cut(t_h5 *t, const h5_dataset_spec *d, const uint8_t
     h5_chunk c = {0};
     for (int i = 0; i < d->rank; i++)
         n *= d->chunk[i];
+    uint32_t align = n * size % 3 ? 1 : 64;
     uint8_t *bytes = malloc((size_t)(n * size));
     assert_non_null(bytes);
     memset(bytes, 0xEE, (size_t)(n * size));
@@ -131,10 +133,10 @@ static inline h5_chunk t_h5_cut(t_h5 *t, const h5_dataset_spec *d, const uint8_t
         T_OK(t, h5_pipeline_encode(d->pipeline, bytes, (size_t)c.size, &enc, &enc_n, &c.mask,
                                    &t->err));
         c.size = enc_n;
-        T_OK(t, h5_writer_append(t->w, enc, enc_n, 64, &c.addr, &t->err));
+        T_OK(t, h5_writer_append(t->w, enc, enc_n, align, &c.addr, &t->err));
         h5_free(enc);
     } else {
-        T_OK(t, h5_writer_append(t->w, bytes, (size_t)c.size, 64, &c.addr, &t->err));
+        T_OK(t, h5_writer_append(t->w, bytes, (size_t)c.size, align, &c.addr, &t->err));
     }
     free(bytes);
     return c;

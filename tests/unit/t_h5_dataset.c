@@ -154,6 +154,42 @@ static void only_what_is_needed(void **state)
     t_h5_end(&t);
 }
 
+/* Chunks that stand one behind the other cost one read: all of them where they hold whole rows, as
+** many as a buffer takes where they are tiles. */
+static void neighbours(void **state)
+{
+    (void)state;
+    enum { SIDE = 256, TILE = 32 };
+    t_h5 t;
+    h5_object *o;
+    static uint16_t v[SIDE * SIDE], have[SIDE * SIDE];
+    uint64_t dims[2] = {SIDE, SIDE}, start[2] = {0}, part[2] = {SIDE - 5, SIDE - 4};
+    const uint32_t chunks[2][2] = {{TILE, TILE}, {TILE, SIDE}};
+    for (int i = 0; i < SIDE * SIDE; i++)
+        v[i] = (uint16_t)(i * 7);
+    for (int k = 0; k < 2; k++) {
+        h5_dataset_spec d = {.type = t_h5_type('u', 2), .rank = 2, .dims = dims, .maxdims = dims};
+        d.chunk = chunks[k];
+        t_h5_begin(&t);
+        t_h5_open(&t, t_h5_root(&t, "d", t_h5_chunked(&t, &d, v, 0)));
+        T_OK(&t, h5_object_find(t.f, "/d", &o, &t.err));
+        t_io *counted = t_io_new(t.io);
+        t.f->io = &counted->io;
+        T_OK(&t, h5_dataset_read(t.f, o, start, dims, have, sizeof have, &t.err));
+        assert_memory_equal(have, v, sizeof v);
+        assert_int_equal(counted->reads, k ? 3 : 4); // header and entries; 2 of 64 KiB, or 1
+        start[0] = 5;
+        start[1] = 3;
+        T_OK(&t, h5_dataset_read(t.f, o, start, part, have, part[0] * part[1] * 2, &t.err));
+        for (uint64_t i = 0; i < part[0]; i++)
+            assert_memory_equal(have + i * part[1], v + (i + 5) * SIDE + 3, part[1] * 2);
+        start[0] = start[1] = 0;
+        h5_object_close(o);
+        t.io = &counted->io;
+        t_h5_end(&t);
+    }
+}
+
 static void nothing_stored(void **state)
 {
     (void)state;
@@ -578,7 +614,7 @@ int main(void)
         cmocka_unit_test(claimed_sizes),         cmocka_unit_test(chunk_too_large),
         cmocka_unit_test(bad_requests),          cmocka_unit_test(implicit_index),
         cmocka_unit_test(single_chunk),          cmocka_unit_test(raw_edge),
-        cmocka_unit_test(small_shapes),
+        cmocka_unit_test(small_shapes),          cmocka_unit_test(neighbours),
     };
     return cmocka_run_group_tests_name("h5_dataset", tests, little_endian_only, NULL);
 }

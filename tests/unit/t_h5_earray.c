@@ -132,8 +132,10 @@ static void make(array *a, int upto)
 
 static h5_object dataset(const array *a, uint64_t rows)
 {
-    h5_object o = {.kind = H5_KIND_DATASET, .f = a->t.f};
-    h5_dataset_info *d = &o.info;
+    static h5_dataset_info info; // of the last one made
+    h5_object o = {.kind = H5_KIND_DATASET, .f = a->t.f, .info = &info};
+    h5_dataset_info *d = &info;
+    memset(d, 0, sizeof *d);
     d->type = t_h5_type('u', 1);
     d->space = H5_SPACE_SIMPLE;
     d->rank = 1;

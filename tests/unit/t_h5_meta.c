@@ -100,6 +100,24 @@ static void far_apart(void **state)
     io->io.close(&io->io);
 }
 
+/* A small file is one read. */
+static void small_file(void **state)
+{
+    (void)state;
+    t_h5 t;
+    t_io *io = file_of_bytes(&t);
+    h5_meta *m = new_meta();
+    unsigned char buf[512];
+    for (uint64_t off = H5_META_SMALL - sizeof buf; off > sizeof buf; off -= sizeof buf) {
+        T_OK(&t, h5_meta_read(m, &io->io, off, buf, sizeof buf, H5_META_SMALL, &t.err));
+        assert_memory_equal(buf, content + off, sizeof buf);
+    }
+    assert_int_equal(io->reads, 1);
+    assert_int_equal(io->read_bytes, H5_META_SMALL);
+    free_meta(m);
+    io->io.close(&io->io);
+}
+
 /* What could not be read is not taken for read. */
 static void failing(void **state)
 {
@@ -173,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_reads),       cmocka_unit_test(one_after_the_other),
         cmocka_unit_test(far_apart),       cmocka_unit_test(failing),
-        cmocka_unit_test(several_threads),
+        cmocka_unit_test(several_threads), cmocka_unit_test(small_file),
     };
     return cmocka_run_group_tests_name("h5_meta", tests, NULL, NULL);
 }

@@ -10,12 +10,16 @@
 
 typedef int decoder(h5_object *o, const h5_msg *m, h5_error *err);
 
+static h5_dataset_info info; /* of the object decoded last */
+
 /* Decodes the n bytes at p, which end at an unmapped page, into o. */
 static int decode(decoder *fn, h5_object *o, const char *p, size_t n, h5_error *err)
 {
     t_guard g = t_guard_copy(p, n);
     h5_msg m = {.id = H5_MSG_SPACE, .size = (uint16_t)n, .body = g.p, .addr = 1000};
+    memset(&info, 0, sizeof info);
     memset(o, 0, sizeof *o);
+    o->info = &info;
     h5_error_clear(&o->refuse);
     int rc = fn(o, &m, err);
     t_guard_free(&g);
@@ -80,20 +84,20 @@ static void dataspace(void **state)
     whole_or_not(h5_msg_space_decode, &o,
                  BYTES("\2\2\1\1\3\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0"
                        "\5\0\0\0\0\0\0\0\377\377\377\377\377\377\377\377"));
-    assert_int_equal(o.info.rank, 2);
-    assert_true(o.info.dims[0] == 3 && o.info.dims[1] == 4);
-    assert_true(o.info.maxdims[0] == 5 && o.info.maxdims[1] == UINT64_MAX);
+    assert_int_equal(o.info->rank, 2);
+    assert_true(o.info->dims[0] == 3 && o.info->dims[1] == 4);
+    assert_true(o.info->maxdims[0] == 5 && o.info->maxdims[1] == UINT64_MAX);
     whole_or_not(h5_msg_space_decode, &o, BYTES("\2\1\0\1\3\0\0\0\0\0\0\0"));
-    assert_true(o.info.dims[0] == 3 && o.info.maxdims[0] == 3);
+    assert_true(o.info->dims[0] == 3 && o.info->maxdims[0] == 3);
     whole_or_not(h5_msg_space_decode, &o, BYTES("\2\0\0\0"));
-    assert_int_equal(o.info.rank, 0);
+    assert_int_equal(o.info->rank, 0);
     whole_or_not(h5_msg_space_decode, &o,
                  BYTES("\1\1\1\0\0\0\0\0\3\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0"));
-    assert_true(o.info.rank == 1 && o.info.dims[0] == 3 && o.info.maxdims[0] == 7);
+    assert_true(o.info->rank == 1 && o.info->dims[0] == 3 && o.info->maxdims[0] == 7);
     whole_or_not(h5_msg_space_decode, &o, BYTES("\1\0\0\0\0\0\0\0"));
-    assert_int_equal(o.info.rank, 0);
+    assert_int_equal(o.info->rank, 0);
     whole_or_not(h5_msg_space_decode, &o, BYTES("\2\0\0\2"));
-    assert_true(o.info.rank == 0 && o.info.space == H5_SPACE_NULL);
+    assert_true(o.info->rank == 0 && o.info->space == H5_SPACE_NULL);
     static const wrong cases[] = {
         {BYTES("\1\1\2\0\0\0\0\0\3\0\0\0\0\0\0\0"), H5_UNSUPPORTED, "permuted"},
         {BYTES("\3\0\0\0"), H5_FORMAT, "version 3"},
@@ -115,20 +119,21 @@ static void datatype(void **state)
     (void)state;
     h5_object o;
     whole_or_not(h5_msg_type_decode, &o, BYTES("\20\10\0\0\4\0\0\0\0\0\40\0"));
-    assert_true(o.info.type.cls == H5_CLASS_INTEGER && o.info.type.is_signed &&
-                o.info.type.size == 4);
-    assert_int_equal(o.info.type.big_endian, 0);
+    assert_true(o.info->type.cls == H5_CLASS_INTEGER && o.info->type.is_signed &&
+                o.info->type.size == 4);
+    assert_int_equal(o.info->type.big_endian, 0);
     whole_or_not(h5_msg_type_decode, &o, BYTES("\60\1\0\0\2\0\0\0\0\0\20\0"));
-    assert_true(!o.info.type.is_signed && o.info.type.big_endian && o.info.type.size == 2);
+    assert_true(!o.info->type.is_signed && o.info->type.big_endian && o.info->type.size == 2);
     whole_or_not(h5_msg_type_decode, &o,
                  BYTES("\21\40\37\0\4\0\0\0\0\0\40\0\27\10\0\27\177\0\0\0"));
-    assert_true(o.info.type.cls == H5_CLASS_FLOAT && o.info.type.size == 4);
+    assert_true(o.info->type.cls == H5_CLASS_FLOAT && o.info->type.size == 4);
     whole_or_not(h5_msg_type_decode, &o,
                  BYTES("\21\41\77\0\10\0\0\0\0\0\100\0\64\13\0\64\377\3\0\0"));
-    assert_true(o.info.type.size == 8 && o.info.type.big_endian);
+    assert_true(o.info->type.size == 8 && o.info->type.big_endian);
     whole_or_not(h5_msg_type_decode, &o, BYTES("\23\22\0\0\7\0\0\0"));
-    assert_true(o.info.type.cls == H5_CLASS_STRING && o.info.type.str_pad == 2 && o.info.type.utf8);
-    assert_int_equal(o.info.type.size, 7);
+    assert_true(o.info->type.cls == H5_CLASS_STRING && o.info->type.str_pad == 2 &&
+                o.info->type.utf8);
+    assert_int_equal(o.info->type.size, 7);
     static const wrong cases[] = {
         {BYTES("\14\0\0\0\4\0\0\0"), H5_FORMAT, "class 12"},
         {BYTES("\0\0\0\0\4\0\0\0"), H5_FORMAT, "version 0"},
@@ -156,7 +161,7 @@ static void nested_types(void **state)
 {
     (void)state;
     h5_object o;
-    const h5_type *type = &o.info.type;
+    const h5_type *type = &info.type;
     // Two members: at 0 an enum, at 4 an array of two strings; names fill 8 bytes.
     whole_or_not(h5_msg_type_decode, &o,
                  BYTES("\26\2\0\0\12\0\0\0"
@@ -229,47 +234,49 @@ static void layout(void **state)
         char compact[] = "\0\0\3\0abc", contiguous[] = "\0\1\100\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0";
         compact[0] = contiguous[0] = v;
         whole_or_not(h5_msg_layout_decode, &o, compact, 7);
-        assert_true(o.info.layout == H5_LAYOUT_COMPACT && o.layout.compact_bytes == 3);
+        assert_true(o.info->layout == H5_LAYOUT_COMPACT && o.layout.compact_bytes == 3);
         whole_or_not(h5_msg_layout_decode, &o, contiguous, 18);
-        assert_true(o.info.layout == H5_LAYOUT_CONTIGUOUS && o.info.addr == 64 && o.info.size == 7);
+        assert_true(o.info->layout == H5_LAYOUT_CONTIGUOUS && o.info->addr == 64 &&
+                    o.info->size == 7);
     }
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\3\2\2\100\0\0\0\0\0\0\0\5\0\0\0\10\0\0\0"));
-    assert_true(o.layout.index == H5_INDEX_BTREE1 && o.info.addr == 64 && o.info.chunk[0] == 5);
+    assert_true(o.layout.index == H5_INDEX_BTREE1 && o.info->addr == 64 && o.info->chunk[0] == 5);
     assert_int_equal(o.layout.element, 8);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\4\2\0\3\2\5\0\0\1\10\0\3\12\100\0\0\0\0\0\0\0"));
-    assert_true(o.layout.index == H5_INDEX_FARRAY && o.layout.page_bits == 10 && o.info.addr == 64);
-    assert_true(o.info.chunk[0] == 5 && o.info.chunk[1] == 256 && o.layout.element == 8);
+    assert_true(o.layout.index == H5_INDEX_FARRAY && o.layout.page_bits == 10 &&
+                o.info->addr == 64);
+    assert_true(o.info->chunk[0] == 5 && o.info->chunk[1] == 256 && o.layout.element == 8);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\4\2\1\2\1\5\10\2\100\0\0\0\0\0\0\0"));
     assert_true(o.layout.index == H5_INDEX_IMPLICIT && o.layout.raw_edges);
     whole_or_not(h5_msg_layout_decode, &o,
                  BYTES("\4\2\2\2\1\5\10\1\44\0\0\0\0\0\0\0\3\0\0\0\100\0\0\0\0\0\0\0"));
     assert_true(o.layout.index == H5_INDEX_SINGLE && o.layout.single_filtered);
-    assert_true(o.layout.single.size == 36 && o.layout.single.mask == 3 && o.info.addr == 64);
+    assert_true(o.layout.single.size == 36 && o.layout.single.mask == 3 && o.info->addr == 64);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\4\2\0\2\1\5\10\1\100\0\0\0\0\0\0\0"));
-    assert_true(!o.layout.single_filtered && o.info.addr == 64);
+    assert_true(!o.layout.single_filtered && o.info->addr == 64);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\4\2\0\2\1\5\10\4\1\2\3\4\5\100\0\0\0\0\0\0\0"));
-    assert_true(o.layout.index == H5_INDEX_EARRAY && o.info.addr == 64);
+    assert_true(o.layout.index == H5_INDEX_EARRAY && o.info->addr == 64);
     whole_or_not(h5_msg_layout_decode, &o,
                  BYTES("\4\2\0\2\1\5\10\5\1\2\3\4\5\6\100\0\0\0\0\0\0\0"));
-    assert_true(o.layout.index == H5_INDEX_BTREE2 && o.info.addr == 64);
+    assert_true(o.layout.index == H5_INDEX_BTREE2 && o.info->addr == 64);
     for (char v = 1; v <= 2; v++) {
         char old[] = "\0\1\1\0\0\0\0\0\100\0\0\0\0\0\0\0\5\0\0\0";
         old[0] = v;
         whole_or_not(h5_msg_layout_decode, &o, old, 20);
-        assert_true(o.info.layout == H5_LAYOUT_CONTIGUOUS && o.info.addr == 64);
+        assert_true(o.info->layout == H5_LAYOUT_CONTIGUOUS && o.info->addr == 64);
     }
     whole_or_not(h5_msg_layout_decode, &o,
                  BYTES("\1\2\2\0\0\0\0\0\100\0\0\0\0\0\0\0\5\0\0\0\10\0\0\0"));
-    assert_true(o.layout.index == H5_INDEX_BTREE1 && o.info.chunk[0] == 5 && o.info.addr == 64);
+    assert_true(o.layout.index == H5_INDEX_BTREE1 && o.info->chunk[0] == 5 && o.info->addr == 64);
     assert_int_equal(o.layout.element, 8);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\2\1\0\0\0\0\0\0\5\0\0\0\3\0\0\0abc"));
     assert_int_equal(o.layout.compact_bytes, 3);
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\5\2\0\2\1\5\10\3\12\100\0\0\0\0\0\0\0"));
-    assert_true(o.layout.wide_sizes && o.info.chunk[0] == 5);
+    assert_true(o.layout.wide_sizes && o.info->chunk[0] == 5);
     refused(h5_msg_layout_decode, BYTES("\5\2\0\2\5\0\0\0\0\1\10\0\0\0\0\3\12\0\0\0\0\0\0\0\0"),
             "more than 32 bits");
     whole_or_not(h5_msg_layout_decode, &o, BYTES("\4\3\100\0\0\0\0\0\0\0\2\0\0\0"));
-    assert_true(o.info.layout == H5_LAYOUT_VIRTUAL && o.layout.heap == 64);
+    assert_true(o.info->layout == H5_LAYOUT_VIRTUAL && o.layout.heap == 64);
     assert_int_equal(o.layout.heap_index, 2);
     static const wrong cases[] = {
         {BYTES("\0\1\0\0"), H5_FORMAT, "version 0"},
@@ -294,7 +301,7 @@ static void filters(void **state)
     h5_object o;
     whole_or_not(h5_msg_filters_decode, &o,
                  BYTES("\2\2\2\0\1\0\1\0\10\0\0\0\13\175\5\0\0\0\2\0zstd\0\3\0\0\0\7\0\0\0"));
-    h5_pipeline *p = &o.info.pipeline;
+    h5_pipeline *p = &o.info->pipeline;
     assert_int_equal(p->n, 2);
     assert_true(p->filter[0].id == 2 && p->filter[0].flags == 1 && p->filter[0].value[0] == 8);
     assert_true(p->filter[1].id == 32011 && p->filter[1].nvalue == 2 && p->filter[1].value[1] == 7);
@@ -460,7 +467,7 @@ static void encoded_types(void **state)
         assert_int_equal(b.n, h5_type_bytes(&types[i]));
         whole_or_not(h5_msg_type_decode, &o, (const char *)b.p, b.n);
         assert_int_equal(o.refuse.code, H5_OK);
-        assert_memory_equal(&o.info.type, &types[i], offsetof(h5_type, vax));
+        assert_memory_equal(&o.info->type, &types[i], offsetof(h5_type, vax));
         h5_buf_free(&b);
     }
     h5_type t;

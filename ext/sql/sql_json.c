@@ -7,7 +7,7 @@
  *
  * ERRORS   a reason in words, with the byte it is at
  * THREADS  pure functions
- * TESTS    tests/unit/t_sql_json.c, tests/fuzz/fuzz_json.c
+ * TESTS    tests/unit/t_sql_json.c, tests/sql/test_jsonl.py, tests/fuzz/fuzz_doors.c
  *
  * SPDX-License-Identifier: MIT
  */

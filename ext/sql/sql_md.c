@@ -6,7 +6,7 @@
  * underlined with = or -. A heading inside a list item or a quote is none of the file's. Lines end
  * with LF, CRLF or CR. What a wrong guess could cost is a cut in another place, never a byte.
  *
- * TESTS    tests/unit/t_sql_md.c, tests/sql/test_markdown.py, tests/fuzz/fuzz_md.c
+ * TESTS    tests/sql/test_markdown.py, tests/fuzz/fuzz_doors.c
  *
  * SPDX-License-Identifier: MIT
  */

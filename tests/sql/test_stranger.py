@@ -52,8 +52,8 @@ PATHS = ["home/agent.h5", "home/link.h5", "home/new.h5", "home/secret.txt", "hom
          "../" * 40 + "etc/passwd"]
 
 
-FUNCTIONS = ("h5mem_backup", "h5mem_flush", "h5mem_compact", "h5mem_config", "h5mem_import", "h5mem_verify",
-             "h5mem_stats", "hdf5_read")
+FUNCTIONS = ("h5mem_backup", "h5mem_flush", "h5mem_compact", "h5mem_config", "h5mem_export", "h5mem_import",
+             "h5mem_verify", "h5mem_stats", "hdf5_read")
 
 
 def forge(path, schema):
@@ -150,6 +150,7 @@ def calls(home):
     """Calls that would write, read a file or run long, if a schema could make them."""
     return [f"h5mem_backup('m0', '{home}/copy.h5')", "h5mem_flush('m0')", "h5mem_compact('m0')",
             "h5mem_config('m0', 'synchronous', 'off')", f"h5mem_import('m0', '{home}/agent.h5', 'h5mem')",
+            f"h5mem_export('m0', '{home}/copy.h5', 'jsonl')", f"h5mem_export('m0', '{home}/', 'markdown')",
             "h5mem_verify('m0')", "h5mem_stats('m0')", f"hdf5_read('{home}/agent.h5', '/memory/id')"]
 
 

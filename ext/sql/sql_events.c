@@ -6,7 +6,7 @@
  * which it keeps open.
  *
  * EVENTS    seq, time, kind, id, json: those with a greater number than after_seq, in the order
- *           they were written.
+ *           they were written; those that h5mem_forget has silenced come last.
  * TIMELINE  at, what, id, text, in order of time. Of a session: its rows and those of its children
  *           and theirs, with the events of these rows and sessions. Of an entity: the rows whose
  *           content has the name as a phrase. what is memory for a row, and text its content; else

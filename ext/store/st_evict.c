@@ -25,8 +25,8 @@ enum { DESCRIBED = 384 }; /* bytes that most descriptions stay below */
 /* {"reason":...,"tier":...}; the store's lock is taken here. */
 static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_error *err)
 {
-    static const int cols[] = {ST_COL_TIER, ST_COL_IMPORTANCE, ST_COL_TIMESTAMP, ST_COL_SESSION,
-                               ST_COL_CONTENT};
+    static const int cols[] = {ST_COL_TIER,    ST_COL_IMPORTANCE, ST_COL_TIMESTAMP,
+                               ST_COL_SESSION, ST_COL_SOURCE,     ST_COL_CONTENT};
     st_num small[ST_SMALLS_MAX];
     st_value why = {.type = ST_TEXT, .p = reason, .n = strlen(reason)};
     int rc = st_buf_room(b, DESCRIBED, err);

@@ -371,7 +371,8 @@ def test_an_eviction_tells_what_went(con):
     got = json.loads(text)
     assert (time, kind, row) == (1.9e9, "evict", 1)
     assert got.pop("reason")
-    assert got == {"tier": "working", "importance": 0.1, "timestamp": 1e9, "session": "s-1", "content": 'said "so"\n'}
+    assert got == {"tier": "working", "importance": 0.1, "timestamp": 1e9, "session": "s-1", "source": None,
+                   "content": 'said "so"\n'}
     assert ids(con) == [2] and con.execute("SELECT * FROM memory('said')").fetchall() == []
     stats = json.loads(one(con, "SELECT h5mem_stats('memory')"))
     assert (stats["rows"], stats["evicted"], stats["events"], stats["sessions"]) == (1, 1, 1, 0)

@@ -26,7 +26,8 @@ int sql_nearest_row(sql_table *t, st_view *v, const float *vector, const int64_t
 double sql_cosine_distance(const float *a, const float *b, size_t n);
 /* The cosine distance of two rows; 1 where one has no vector. */
 int sql_rows_distance(sql_table *t, st_view *v, uint64_t a, uint64_t b, double *out);
-/* What a row is worth. text NULL: none. source: ST_SOURCE_. surprise NaN: not known. */
+#define SQL_UNRATED 0.5 /* the default of the column importance: nobody has rated the row */
+/* What a row is worth; never SQL_UNRATED. text NULL: none. source: ST_SOURCE_. surprise NaN: not known. */
 double sql_rate(const st_life *life, const void *text, size_t n, int source, double surprise);
 
 /* One pass of consolidation at a time, in Unix seconds. */

@@ -1,11 +1,12 @@
 /*
  * sql_pass.c - one pass of consolidation over a table: h5mem_consolidate's work.
  *
- * IN ORDER  1. Rows new since the last pass (option consolidated_id), the nearest older row of each
- *              found exactly, once: what nobody has rated (importance 0.5, the column's default)
- *              gets an importance, with that distance as its surprise (auto_importance).
+ * IN ORDER  1. Of rows that nobody has rated (importance 0.5, the column's default), and of those
+ *              new since the last pass (an id above the option consolidated_id), the nearest row of
+ *              a lower id is found, once. The unrated get an importance, with its distance as their
+ *              surprise (auto_importance).
  *           2. Promotion, then eviction: mind_consolidate.
- *           3. Of the new rows that stay, near duplicates of an older one (merge_distance) take its
+ *           3. Of these rows, where they stay, near duplicates of an older one (merge_distance) take its
  *              place: the older gets valid_to and superseded_by, so that searches pass it by and
  *              as_of still finds it; the newer one gets valid_from, and keeps the better tier, the
  *              greater importance and the accesses of both. What is pinned is not superseded.
@@ -20,8 +21,6 @@
 #include <string.h>
 
 #include "sql_life.h"
-
-#define UNRATED 0.5 /* the column's default */
 
 enum { FOLLOW_MOST = 1000 };
 
@@ -162,18 +161,63 @@ static int rate_one(work *w, size_t i, double surprise)
     return SQLITE_OK;
 }
 
+/* 1 in *yes when the newer says what the older said. */
+static int replaces(work *w, size_t older, size_t newer, int *yes)
+{
+    st_error err = {0};
+    st_value a, b;
+    double distance;
+    *yes = 0;
+    int rc = sql_rows_distance(w->t, w->view, w->a.row[older], w->a.row[newer], &distance);
+    if (rc != SQLITE_OK || distance > w->life.merge_distance) {
+        return rc;
+    }
+    if (st_view_value(w->view, w->a.row[older], ST_COL_CONTENT, &a, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    char *copy = sqlite3_malloc64(a.n + 1);
+    if (!copy) {
+        return SQLITE_NOMEM;
+    }
+    if (a.n) {
+        memcpy(copy, a.p, a.n);
+    }
+    if (st_view_value(w->view, w->a.row[newer], ST_COL_CONTENT, &b, &err) != ST_OK) {
+        rc = fail(w, &err);
+    } else if (a.p && b.p) {
+        *yes = mind_replaces(copy, a.n, b.p, b.n, w->a.source[newer] == ST_SOURCE_CORRECTION);
+    }
+    sqlite3_free(copy);
+    return rc;
+}
+
+/* What says a thing anew is no surprise, and yet worth what it is about to take the place of. */
+static int rate_repeat(work *w, size_t i)
+{
+    size_t older = w->npair ? w->pairs[w->npair - 1].older : 0;
+    int yes = 0, rc = SQLITE_OK;
+    if (w->npair && w->pairs[w->npair - 1].newer == i) {
+        rc = replaces(w, older, i, &yes);
+    }
+    if (yes) {
+        w->a.importance[i] = fmax(w->a.importance[i], w->a.importance[older]);
+    }
+    return rc;
+}
+
 static int look_at_new(work *w)
 {
     const st_ages *a = &w->a;
     for (size_t i = 0; i < a->n; i++) {
-        int rate = w->life.auto_importance && a->importance[i] == UNRATED;
+        int rate = w->life.auto_importance && a->importance[i] == SQL_UNRATED;
+        int fresh = a->id[i] > w->life.consolidated_id && w->life.merge_distance > 0;
         double surprise;
-        if (a->id[i] <= w->life.consolidated_id || a->superseded[i] ||
-            !(rate || w->life.merge_distance > 0)) {
+        if (a->superseded[i] || !(rate || fresh)) {
             continue;
         }
         int rc = look_around(w, i, &surprise);
         rc = rc == SQLITE_OK && rate ? rate_one(w, i, surprise) : rc;
+        rc = rc == SQLITE_OK && rate ? rate_repeat(w, i) : rc;
         if (rc != SQLITE_OK) {
             return rc;
         }
@@ -329,36 +373,6 @@ static int follow(work *w, size_t *i)
     }
     *i = w->a.n;
     return SQLITE_OK;
-}
-
-/* 1 in *yes when the newer says what the older said. */
-static int replaces(work *w, size_t older, size_t newer, int *yes)
-{
-    st_error err = {0};
-    st_value a, b;
-    double distance;
-    *yes = 0;
-    int rc = sql_rows_distance(w->t, w->view, w->a.row[older], w->a.row[newer], &distance);
-    if (rc != SQLITE_OK || distance > w->life.merge_distance) {
-        return rc;
-    }
-    if (st_view_value(w->view, w->a.row[older], ST_COL_CONTENT, &a, &err) != ST_OK) {
-        return fail(w, &err);
-    }
-    char *copy = sqlite3_malloc64(a.n + 1);
-    if (!copy) {
-        return SQLITE_NOMEM;
-    }
-    if (a.n) {
-        memcpy(copy, a.p, a.n);
-    }
-    if (st_view_value(w->view, w->a.row[newer], ST_COL_CONTENT, &b, &err) != ST_OK) {
-        rc = fail(w, &err);
-    } else if (a.p && b.p) {
-        *yes = mind_replaces(copy, a.n, b.p, b.n, w->a.source[newer] == ST_SOURCE_CORRECTION);
-    }
-    sqlite3_free(copy);
-    return rc;
 }
 
 static int supersede(work *w, size_t older, size_t newer, double distance)

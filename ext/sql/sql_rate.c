@@ -123,7 +123,8 @@ double sql_rate(const st_life *life, const void *text, size_t n, int source, dou
     s.correction = source == ST_SOURCE_CORRECTION;
     s.surprise = s.correction > 0 ? 1 : surprise; // it lies near what it corrects, and is news
     s.source = of_source(source);
-    return round(mind_importance(&s, &w) * 1e4) / 1e4; // as much as it can mean
+    double x = round(mind_importance(&s, &w) * 1e4) / 1e4; // as much as it can mean
+    return x == SQL_UNRATED ? SQL_UNRATED + 1e-4 : x;
 }
 
 /* -------------------------------------------------------------------------- h5mem_importance() */

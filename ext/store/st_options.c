@@ -235,6 +235,7 @@ void st_options_default(st_options *o)
                         .half_life_episodic = 90 * DAY,
                         .half_life_semantic = 365 * DAY,
                         .promote_importance = 0.6,
+                        .promote_access = 3,
                         .semantic_access = 11,
                         .access_weight = 0.1,
                         .importance_base = -3.9,

@@ -1,4 +1,5 @@
-"""sql/hdf5.sql prints what sql/hdf5.out holds, and sql/station.h5 is what sql/hdf5_build.py makes.
+"""sql/hdf5.sql prints what sql/hdf5.out holds, sql/life.sql what sql/life.out holds, and sql/station.h5 is what
+sql/hdf5_build.py makes.
 
 SPDX-License-Identifier: MIT
 """
@@ -10,13 +11,14 @@ import pytest
 from test_golden import run_script
 
 
-def test_recipes(root, so, tmp_path):
-    sql = (root / "sql/hdf5.sql").read_text()
+@pytest.mark.parametrize("name", ["hdf5", "life"])
+def test_recipes(root, so, tmp_path, name):
+    sql = (root / f"sql/{name}.sql").read_text()
     assert "\n.load ./h5mem\n" in sql  # which run_script has done
-    script = tmp_path / "hdf5.sql"
+    script = tmp_path / f"{name}.sql"
     script.write_text(sql.replace("\n.load ./h5mem\n", "\n"))
     (tmp_path / "sql").symlink_to(root / "sql")
-    expected, got = (root / "sql/hdf5.out").read_text(), run_script(script, so, tmp_path)
+    expected, got = (root / f"sql/{name}.out").read_text(), run_script(script, so, tmp_path)
     if got != expected:
         diff = difflib.unified_diff(expected.splitlines(True), got.splitlines(True), "expected", "got")
         pytest.fail("".join(diff), pytrace=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""forgetting.py - does a store that forgets keep what is asked for later? Prints the table of `make forgetting`
+"""forgetting.py - does a store that forgets keep what is asked for later? Prints two tables
 
     /usr/bin/python3 bench/quality/forgetting.py [--locomo FOLDER] [--model FOLDER] [--share 0.3]
         [--held-out] [--set OPTION=VALUE]...

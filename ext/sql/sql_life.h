@@ -27,7 +27,8 @@ double sql_cosine_distance(const float *a, const float *b, size_t n);
 /* The cosine distance of two rows; 1 where one has no vector. */
 int sql_rows_distance(sql_table *t, st_view *v, uint64_t a, uint64_t b, double *out);
 #define SQL_UNRATED 0.5 /* the default of the column importance: nobody has rated the row */
-/* What a row is worth; never SQL_UNRATED. text NULL: none. source: ST_SOURCE_. surprise NaN: not known. */
+/* What a row is worth; never SQL_UNRATED. text NULL: none. source: ST_SOURCE_. surprise NaN: not
+ * known. */
 double sql_rate(const st_life *life, const void *text, size_t n, int source, double surprise);
 
 /* One pass of consolidation at a time, in Unix seconds. */

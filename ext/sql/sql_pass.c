@@ -6,8 +6,8 @@
  *              a lower id is found, once. The unrated get an importance, with its distance as their
  *              surprise (auto_importance).
  *           2. Promotion, then eviction: mind_consolidate.
- *           3. Of these rows, where they stay, near duplicates of an older one (merge_distance) take its
- *              place: the older gets valid_to and superseded_by, so that searches pass it by and
+ *           3. Of these rows, where they stay, near duplicates of an older one (merge_distance)
+ *              take its place: the older gets valid_to and superseded_by, so that searches pass it by and
  *              as_of still finds it; the newer one gets valid_from, and keeps the better tier, the
  *              greater importance and the accesses of both. What is pinned is not superseded.
  *           4. The marks: last_consolidation and consolidated_id.

@@ -7,9 +7,10 @@
  *              surprise (auto_importance).
  *           2. Promotion, then eviction: mind_consolidate.
  *           3. Of these rows, where they stay, near duplicates of an older one (merge_distance)
- *              take its place: the older gets valid_to and superseded_by, so that searches pass it by and
- *              as_of still finds it; the newer one gets valid_from, and keeps the better tier, the
- *              greater importance and the accesses of both. What is pinned is not superseded.
+ *              take its place: the older gets valid_to and superseded_by, so that searches pass it
+ *              by and as_of still finds it; the newer one gets valid_from, and keeps the better
+ *              tier, the greater importance and the accesses of both. What is pinned is not
+ *              superseded.
  *           4. The marks: last_consolidation and consolidated_id.
  * Each promotion, eviction and merge is an event of the store (h5mem_events).
  * All of it is part of the caller's transaction. The columns are read once, as arrays; what is

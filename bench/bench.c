@@ -29,7 +29,7 @@
 
 enum { MEDIANS = 128, CHECKED_RUNS = 5, SHORT_RUNS = 20, FACTS = 4096, STATEMENTS = 4 };
 enum { MOST_RUNS = 20000 };
-static const double LEAST_NS = 5e8;
+static const double LEAST_NS = 1e9;
 enum { PRINTED = 1 }; // a row's verdict: its check failed, and its line says so
 
 typedef struct median {
@@ -304,7 +304,7 @@ static int hold_against(runner *r, const bench_row *row,
 
 /* ---- rows of our own */
 
-// A row that changes nothing runs for half a second at least, so that a moment's noise is not all it sees.
+// A row that changes nothing runs for a second at least, to see more than one moment.
 static int goes_on(const runner *r, const bench_row *row, int i, int reads_only, double spent)
 {
     return i < row->runs ||

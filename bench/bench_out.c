@@ -184,8 +184,13 @@ void bench_out_row(bench_out *o, const bench_result *r)
            row->unit);
     print_time(p50);
     print_time(p95);
-    printf(" %.0f %%%s | %s |", 100 * spread, spread > UNSTEADY ? ", unsteady" : "",
-           r->good ? "ok" : "FAILED");
+    if (r->times->n < PARTS) {
+        printf(" %d run%s | %s |", r->times->n, r->times->n == 1 ? "" : "s",
+               r->good ? "ok" : "FAILED");
+    } else {
+        printf(" %.0f %%%s | %s |", 100 * spread, spread > UNSTEADY ? ", unsteady" : "",
+               r->good ? "ok" : "FAILED");
+    }
     print_beside(r, p50);
     printf(" %s |\n", row->answers);
     fflush(stdout);

@@ -4,7 +4,7 @@
 -- other, `words40` its 40 different texts.
 --! subsystem footprint
 
---! repeat 100,100,9,short 1k,1000,7,short 10k,10000,3,normal 100k,100000,1,normal
+--! repeat 100,100,9,short 1k,1000,7,short 10k,10000,5,normal 100k,100000,1,normal
 --! row bytes_$1 per $2 rows
 --! from $4
 --! answers clawhdf5: 1.7-1.8 KB a row without any index; it makes them anew when it opens
@@ -36,7 +36,7 @@ SELECT bench_file_bytes('f.h5') AS file_bytes, bench_file_bytes('f.h5') / $2 AS 
 DROP TABLE IF EXISTS f;
 SELECT bench_remove('f.h5'), bench_remove('f.h5-wal');
 CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384, $2);
---! timed 3
+--! timed 5
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
   SELECT iif('$5' = 'few', substr(bench_few(i % 40, 64, 40), 1, 200), bench_chars(i, 200)), bench_$4(i, 384), 1000000,
@@ -61,7 +61,7 @@ SELECT bench_file_bytes('f.h5') AS file_bytes, bench_file_bytes('f.h5') / 10000 
 DROP TABLE IF EXISTS f;
 SELECT bench_remove('f.h5'), bench_remove('f.h5-wal');
 CREATE VIRTUAL TABLE f USING h5mem('f.h5', dim=384);
---! timed 3
+--! timed 5
 INSERT INTO f(content, embedding, timestamp, session, channel)
   WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
   SELECT bench_chars(i, $1), bench_demo(i, 384), 1000000, 'sess_' || (i / 50), 'channel-of-agent' FROM s;

@@ -4,6 +4,7 @@
     make bench BENCH_OUT=.build/bench.json | tee .build/bench.txt && python3 bench/table.py .build/bench.txt
 
 Every row of the list must be there, with its check passed; of a row that several files have, the last one counts.
+With --peers it is what `make bench-peers` has printed, as it stands.
 
 SPDX-License-Identifier: MIT
 """
@@ -16,6 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE / "README.md"
 BEGIN, END = "<!-- make bench prints -->", "<!-- up to here -->"
+PEERS, PEERS_END = "<!-- make bench-peers prints -->", "<!-- up to there -->"
 NAME = re.compile(r"\| ([a-z0-9_.]+) \|")
 
 
@@ -38,7 +40,23 @@ def listed(forms=("short", "normal")):
     return [line.split()[0] for line in done.stdout.splitlines() if line.split()[2] in forms]
 
 
+def put(begin, end, body):
+    before, _, rest = README.read_text(encoding="utf-8").partition(begin)
+    README.write_text(f"{before}{begin}\n\n{body}\n\n{end}{rest.partition(end)[2]}", encoding="utf-8")
+
+
+def peers(paths):
+    """A block of what was printed."""
+    text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in paths)
+    if "FAILED" in text:
+        sys.exit("a row failed")
+    put(PEERS, PEERS_END, "```\n" + "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n```")
+
+
 def main():
+    if sys.argv[1:2] == ["--peers"]:
+        peers(sys.argv[2:])
+        return
     lines = [line for path in sys.argv[1:] for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
     head = [line for line in lines if line.startswith(("| row |", "|---"))][:2]
     rows = {names_of(line)[0]: line for line in lines if names_of(line)}
@@ -48,11 +66,7 @@ def main():
     if any("FAILED" in line for line in table):
         sys.exit("a row failed")
     machine = next(line for line in lines if line.strip() and not line.startswith("|"))
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    body = "\n".join(re.sub(r" +", " ", line) for line in table)
-    README.write_text(f"{before}{BEGIN}\n\n{machine}\n\n{body}\n\n{END}{after}", encoding="utf-8")
+    put(BEGIN, END, machine + "\n\n" + "\n".join(re.sub(r" +", " ", line) for line in table))
 
 
 if __name__ == "__main__":

@@ -39,8 +39,9 @@ def run(tmp_path, script, so, *options, name="try.sql"):
     path = tmp_path / name
     path.write_text(script)
     out = tmp_path / "out.json"
-    done = subprocess.run([str(BENCH), "--module", str(so), *options, str(path)], capture_output=True, text=True,
-                          env={**os.environ, "BENCH_OUT": str(out), "TMPDIR": str(tmp_path)}, check=False)
+    done = subprocess.run([str(BENCH), "--module", str(so), "--form", "short", *options, str(path)], text=True,
+                          env={**os.environ, "BENCH_OUT": str(out), "TMPDIR": str(tmp_path)}, check=False,
+                          capture_output=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     return done, lines
 
@@ -85,7 +86,18 @@ def test_forms_leave_rows_out(tmp_path, so):
     script = GOOD.replace("--! answers", "--! from long\n--! answers")
     assert len(run(tmp_path, script, so)[1]) == 1
     (tmp_path / "out.json").unlink()
+    assert len(run(tmp_path, script, so, "--form", "normal")[1]) == 1
+    (tmp_path / "out.json").unlink()
     assert len(run(tmp_path, script, so, "--form", "long")[1]) == 3
+
+
+def test_what_changes_nothing_runs_longer_than_asked(tmp_path, so):
+    times = [line["n"] for line in run(tmp_path, GOOD, so, "--form", "normal")[1][1:]]
+    assert min(times) > 1000
+    (tmp_path / "out.json").unlink()
+    writes = GOOD.replace("--! timed 10\n",
+                          "--! setup\nCREATE TABLE t$1(x);\n--! timed 10\nINSERT INTO t$1 VALUES (1);\n")
+    assert [line["n"] for line in run(tmp_path, writes, so, "--form", "normal")[1][1:]] == [10, 10]
 
 
 def test_a_call_without_sql_gives_the_same_answer(tmp_path, so):

@@ -35,14 +35,7 @@ int h5_dataset_chunks(h5_file *f, const h5_object *o, h5_chunk **out, size_t *n,
     if (rc != H5_OK)
         goto done;
     total = ix.grid.total;
-    // An index in the file has an entry for each chunk; only where there is none is the size a mere
-    // claim.
-    if (total > H5_UNSTORED_CHUNKS_MAX && total > f->eof / 8) {
-        rc = h5_fail(err, H5_LIMIT, o->oh.addr,
-                     "dataset: %" PRIu64 " chunks, H5_UNSTORED_CHUNKS_MAX = %llu", total,
-                     (unsigned long long)H5_UNSTORED_CHUNKS_MAX);
-        goto done;
-    }
+    H5_TRY_DONE(h5_cidx_allow(&ix, total, err));
     table = h5_alloc_array((size_t)total, sizeof *table);
     if (!table) {
         rc = h5_fail_nomem(err, "a chunk table");

@@ -4,7 +4,7 @@
  * A single chunk and an implicit index (all chunks one behind the other, unfiltered) follow from
  * the layout message. What every index gives is checked here once: the chunk lies inside the file.
  *
- * ERRORS   H5_FORMAT
+ * ERRORS   H5_FORMAT; H5_LIMIT H5_UNSTORED_CHUNKS_MAX
  * TESTS    t_h5_dataset.c, t_h5_farray.c
  *
  * SPDX-License-Identifier: MIT
@@ -122,6 +122,17 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)
             ix->row = &rows[i];
     assert(ix->row); // the layout decoder lets no other id through
     return ix->grid.total > 0 ? ix->row->open(ix, err) : H5_OK;
+}
+
+int h5_cidx_allow(const h5_cidx *ix, uint64_t n, h5_error *err)
+{
+    // An index in the file has an entry for each chunk; only where there is none is the size a mere
+    // claim.
+    if (n > H5_UNSTORED_CHUNKS_MAX && n > ix->f->eof / 8)
+        return h5_fail(err, H5_LIMIT, ix->o->oh.addr,
+                       "dataset: %" PRIu64 " chunks at once, H5_UNSTORED_CHUNKS_MAX = %llu", n,
+                       (unsigned long long)H5_UNSTORED_CHUNKS_MAX);
+    return H5_OK;
 }
 
 /* A chunk that sticks out of the dataset, where the layout says that such chunks are stored raw. */

@@ -80,6 +80,9 @@ int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err);
 /* The chunk at a place in the grid, at[rank], inside the current size. It lies inside the file; one
 ** without any filter applied is a whole chunk. */
 int h5_cidx_get(h5_cidx *ix, const uint64_t *at, h5_chunk *out, h5_error *err);
+/* H5_LIMIT when n look-ups by one call are more than the size of the file and
+** H5_UNSTORED_CHUNKS_MAX allow. */
+int h5_cidx_allow(const h5_cidx *ix, uint64_t n, h5_error *err);
 void h5_cidx_close(h5_cidx *ix);
 
 #endif

@@ -82,6 +82,7 @@ typedef struct slab {
     const uint64_t *start, *count;
     uint64_t first[H5_RANK_MAX], last[H5_RANK_MAX]; /* chunks that it meets */
     uint8_t *buf;
+    int filled;   /* what is not read yet holds the fill value */
     uint64_t row; /* elements of one place of the slowest dimension, where chunks and hyperslab hold
                   ** them all: what is behind one another in chunks then is so in buf. Else 0 */
 } slab;
@@ -155,8 +156,33 @@ static int read_batch(h5_reader *r, const slab *s, batch *b, h5_error *err)
     return H5_OK;
 }
 
+/* Puts the fill value wherever the chunk at `at` and those behind it go: into that one, then for
+** each dimension j, the fastest first, where chunks go that differ from it in j at first. */
+static void fill_rest(h5_reader *r, const slab *s, const uint64_t *at)
+{
+    const h5_dataset_info *d = r->o->info;
+    uint64_t from[H5_RANK_MAX], n[H5_RANK_MAX];
+    h5_runs runs;
+    for (int i = 0; i < d->rank; i++) {
+        uint64_t lo = at[i] * d->chunk[i], begin = lo > s->start[i] ? lo : s->start[i];
+        uint64_t mine = d->chunk[i] - (begin - lo), most = s->start[i] + s->count[i] - begin;
+        from[i] = begin - s->start[i];
+        n[i] = mine < most ? mine : most;
+    }
+    h5_runs_init(&runs, d->rank, n, s->count, from, s->count, from);
+    h5_read_fill(r->o, &runs, s->buf);
+    for (int j = d->rank; j-- > 0;) {
+        from[j] += n[j];
+        n[j] = s->count[j] - from[j];
+        h5_runs_init(&runs, d->rank, n, s->count, from, s->count, from);
+        h5_read_fill(r->o, &runs, s->buf);
+        from[j] = 0;
+        n[j] = s->count[j];
+    }
+}
+
 /* One chunk: joins the batch, or ends it and is read on its own. */
-static int read_one(h5_reader *r, const slab *s, batch *b, const uint64_t *at, const h5_chunk *c,
+static int read_one(h5_reader *r, slab *s, batch *b, const uint64_t *at, const h5_chunk *c,
                     h5_error *err)
 {
     const h5_dataset_info *d = r->o->info;
@@ -174,11 +200,15 @@ static int read_one(h5_reader *r, const slab *s, batch *b, const uint64_t *at, c
         b->n = 1;
         return H5_OK;
     }
+    if (c->addr == H5_UNDEF) {
+        // Once for all that are missing, of which there may be millions in a small file.
+        if (!s->filled)
+            fill_rest(r, s, at);
+        s->filled = 1;
+        return H5_OK;
+    }
     chunk_runs(d, at, s->start, s->count, &runs);
-    if (c->addr != H5_UNDEF)
-        return h5_read_chunk(r, c, &runs, s->buf, err);
-    h5_read_fill(r->o, &runs, s->buf);
-    return H5_OK;
+    return h5_read_chunk(r, c, &runs, s->buf, err);
 }
 
 static int read_chunked(h5_reader *r, const uint64_t *start, const uint64_t *count, uint8_t *buf,
@@ -190,16 +220,21 @@ static int read_chunked(h5_reader *r, const uint64_t *start, const uint64_t *cou
     batch b;
     h5_cidx ix;
     h5_chunk c;
+    uint64_t n = 1; // chunks; the grid has been counted in 64 bits
     int rc = h5_cidx_open(&ix, r->f, r->o, err), more = 1;
     s.start = start;
     s.count = count;
     s.buf = buf;
+    s.filled = 0;
     s.row = row_of(d, count);
     b.n = 0;
     for (int k = 0; k < d->rank; k++) {
         at[k] = s.first[k] = start[k] / d->chunk[k];
         s.last[k] = (start[k] + count[k] - 1) / d->chunk[k];
+        n *= s.last[k] - s.first[k] + 1;
     }
+    if (rc == H5_OK)
+        rc = h5_cidx_allow(&ix, n, err);
     for (; rc == H5_OK && more; more = step(&s, d->rank, at)) {
         rc = h5_cidx_get(&ix, at, &c, err);
         if (rc == H5_OK)

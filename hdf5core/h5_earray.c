@@ -23,7 +23,8 @@
  *   index block: "EAIB" | version 0 | client 1 | header 8 | elements | data blocks 8 each | super
  *                blocks 8 each | lookup3
  *   super block: "EASB" | version 0 | client 1 | header 8 | first element | paged: bits of pages in
- *                use, a row of bytes a data block | data blocks 8 each | lookup3
+ *                use, one behind the other, in room for whole bytes a data block | data blocks 8
+ *                each | lookup3
  *   data block:  "EADB" | version 0 | client 1 | header 8 | first element | elements, unless paged
  *     |
  *                lookup3 | paged: pages of elements, each with its lookup3
@@ -161,10 +162,10 @@ static void take_element(const earray *a, const uint8_t *p, h5_chunk *out)
     }
 }
 
-/* Element e of the data block of n elements at addr; pages: which of its pages are in use, NULL
-** where it has none. */
+/* Element e of the data block of n elements at addr; pages: which pages of the super block are in
+** use, the block's own from bit `bit` on; NULL where it has none. */
 static int in_data_block(earray *a, uint64_t addr, uint64_t n, uint64_t e, const uint8_t *pages,
-                         h5_chunk *out, h5_error *err)
+                         uint64_t bit, h5_chunk *out, h5_error *err)
 {
     const uint8_t *p;
     uint64_t head = a->block_head + a->offset_bytes, page = 1ull << a->page_bits;
@@ -178,7 +179,8 @@ static int in_data_block(earray *a, uint64_t addr, uint64_t n, uint64_t e, const
         return H5_OK;
     }
     uint64_t no = e / page, bytes = page * a->element + 4;
-    if (!(pages[no / 8] & 0x80 >> no % 8))
+    bit += no;
+    if (!(pages[bit / 8] & 0x80 >> bit % 8))
         return H5_OK;
     H5_TRY(load(a, addr, head + 4, "EADB", &p, err));
     H5_TRY(load(a, addr + head + 4 + no * bytes, bytes, NULL, &p, err));
@@ -201,7 +203,7 @@ static int in_super_block(earray *a, uint64_t addr, unsigned u, uint64_t e, h5_c
     H5_TRY(load(a, addr, head + blocks * (row + offsets) + 4, "EASB", &p, err));
     uint64_t i = e / n;
     return in_data_block(a, h5_addr_at(p + head + blocks * row + offsets * i, a->ix->f), n, e % n,
-                         row ? p + head + i * row : NULL, out, err);
+                         row ? p + head : NULL, i * (n / page), out, err);
 }
 
 /* Super block u has 1 << u/2 data blocks of `least` << (u+1)/2 elements. */
@@ -232,7 +234,7 @@ int h5_earray_get(h5_cidx *ix, const uint64_t *at, uint64_t slot, h5_chunk *out,
         }
         if (u < a->direct)
             return in_data_block(a, h5_addr_at(p + f->offsets * (before + e / n), f), n, e % n,
-                                 NULL, out, err);
+                                 NULL, 0, out, err);
         uint64_t named = 2 * (a->pointers - 1) + (u - a->direct);
         return in_super_block(a, h5_addr_at(p + f->offsets * named, f), u, e, out, err);
     }

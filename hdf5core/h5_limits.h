@@ -77,9 +77,10 @@
 ** have in common can make paths longer than the file, over and over. */
 #define H5_WALK_PATHS_MAX (64u << 20)
 
-/* Entries of the chunk table of a dataset that has no index in the file, since nothing in the file
-** then bounds them: 4 Mi entries are 96 MiB of table, and 64 Gi rows of one byte in 16 KiB chunks.
-** */
+/* Chunks that one call looks up, when they are more than the entries that an index in the file
+** could hold: then most are not stored, and nothing in the file bounds them. 4 Mi are 96 MiB of
+** chunk table, a quarter of a second of looking up at most, and 64 Gi rows of one byte in 16 KiB
+** chunks. */
 #define H5_UNSTORED_CHUNKS_MAX (1ull << 22)
 
 /* Index entries a page in arrays that this library writes, as a power of two. 10 is libhdf5's own

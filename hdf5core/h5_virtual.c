@@ -148,6 +148,15 @@ void h5_source_close(h5_source *s)
     s->name = NULL;
 }
 
+/* What became of looking for a source: one that is not there reads as the fill value, one that is
+** there and damaged must not. */
+static int out_of(int rc, const char *what, const char *name, const h5_error *from, h5_error *err)
+{
+    if (rc == H5_OK || rc == H5_NOTFOUND)
+        return H5_OK;
+    return h5_fail(err, rc, from->offset, "source %s %.80s: %s", what, name, from->text);
+}
+
 /* Opens the file of a name, unless it is the one that is open; *f NULL: not there. */
 static int source_file(h5_source *s, const char *name, h5_file **f, h5_error *err)
 {
@@ -166,8 +175,7 @@ static int source_file(h5_source *s, const char *name, h5_file **f, h5_error *er
     memcpy(s->name, name, strlen(name) + 1);
     int rc = h5_file_beside(s->o->f, name, &s->other, &local);
     *f = s->other;
-    return rc == H5_OK || rc == H5_NOTFOUND ? H5_OK
-                                            : h5_fail(err, rc, local.offset, "%s", local.text);
+    return out_of(rc, "file", name, &local, err);
 }
 
 static int find_in(h5_source *s, const char *file, const char *path, h5_error *err)
@@ -187,8 +195,7 @@ static int find_in(h5_source *s, const char *file, const char *path, h5_error *e
         h5_object_close(s->found);
         s->found = NULL;
     }
-    return rc == H5_OK || rc == H5_NOTFOUND ? H5_OK
-                                            : h5_fail(err, rc, local.offset, "%s", local.text);
+    return out_of(rc, "dataset", path, &local, err);
 }
 
 int h5_source_find(h5_source *s, const h5_mapping *m, uint64_t block, h5_error *err)

@@ -444,3 +444,47 @@ def test_a_file_that_is_none(tmp_path):
         assert done.returncode == 1 and done.stderr.decode().startswith(code), done.stderr
     done = tool("info", tmp_path, "/")
     assert done.returncode == 1 and b"not a regular file" in done.stderr
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+@pytest.mark.parametrize("dims, most", [((400_000,), (None,)), ((300_000, 2), (None, 2)), ((600, 700), (None, None))])
+def test_few_of_many_chunks(tmp_path, libver, dims, most):
+    """Chunks that were never written read as the fill value; so many more that no file bears them out are refused."""
+    path = tmp_path / "sparse.h5"
+    want = np.full(dims, -3, "i1")
+    with h5py.File(path, "w", libver=libver) as f:
+        for name, times in (("d", 1), ("many", 100)):
+            d = f.create_dataset(name, (times * dims[0], *dims[1:]), "i1", chunks=(1,) * len(dims), maxshape=most,
+                                 fillvalue=-3)
+            for row, v in ((5, 7), (dims[0] - 2, 9)):
+                d[(row,) + (1,) * (len(dims) - 1)] = want[(row,) + (1,) * (len(dims) - 1)] = v
+    assert path.stat().st_size < 100_000
+    assert np.array_equal(values(path, "d", want), want)
+    done = tool("values", path, "many")
+    assert done.returncode != 0 and b"H5_UNSTORED_CHUNKS_MAX" in done.stderr, done.stderr
+
+
+def sparse(rng):
+    """Shape, chunks, maxima and the libver whose chunk index is one of the four that grow or have pages."""
+    n, chunk, wide = int(rng.choice([3_000, 50_000, 300_000])), int(rng.integers(1, 4)), int(rng.integers(2, 700))
+    return [((n,), (chunk,), (n + 7,), "latest"),  # fixed array
+            ((n,), (chunk,), (None,), "latest"),  # extensible array
+            ((wide % 8 + 1, n // 9), (1, chunk), (9, None), "latest"),  # whose order is not that of the grid
+            ((n // wide, wide), (1, chunk), (None, None), "latest"),  # B-trees
+            ((n // wide, wide), (1, chunk), (None, None), "earliest")][rng.integers(0, 5)]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_sparse_indexes(tmp_path, seed):
+    """Indexes over many chunks of which few are written, here and there or close together, filtered or not."""
+    rng = np.random.default_rng(seed)
+    shape, chunks, most, libver = sparse(rng)
+    filters = [{}, {"fletcher32": True}, {"compression": "gzip"}][rng.integers(0, 3)]
+    path, want = tmp_path / "x.h5", np.full(shape, -3, "i2")
+    with h5py.File(path, "w", libver=libver) as f:
+        d = f.create_dataset("d", shape, "i2", chunks=chunks, maxshape=most, fillvalue=-3, **filters)
+        near = [rng.integers(1, n + 1) for n in shape]
+        for v in range(int(rng.choice([5, 400]))):
+            place = tuple(int(n - 1 - rng.integers(0, k)) for n, k in zip(shape, near))
+            d[place] = want[place] = v
+    assert np.array_equal(values(path, "d", want), want)

@@ -241,8 +241,9 @@ def test_names_stay_in_the_folder(tmp_path):
     source(inner / "s.h5", "d", np.arange(4, dtype="i4"))
     source(tmp_path / "up.h5", "d", np.arange(4, dtype="i4"))
     line = slab((4,), (0,), (4,))
+    (inner / "broken.h5").write_bytes(b"no HDF5 file" * 100)
     names = {"moved": "/nowhere/to/be/found/s.h5", "above": "../up.h5", "outside": str(tmp_path / "up.h5"),
-             "gone": "../gone.h5"}
+             "gone": "../gone.h5", "broken": "broken.h5"}
     for name, file in names.items():
         virtual(inner / "v.h5", name, (4,), [(line, file, "d", line)])
     assert list(agrees(inner / "v.h5", "moved")) == [0, 1, 2, 3]
@@ -250,6 +251,8 @@ def test_names_stay_in_the_folder(tmp_path):
     for name in ("above", "outside"):
         done = tool("values", inner / "v.h5", name)
         assert done.returncode != 0 and b"leads out of the folder" in done.stderr, done.stderr
+    done = tool("values", inner / "v.h5", "broken")  # libhdf5 gives the fill value
+    assert done.returncode != 0 and b"source file broken.h5: superblock" in done.stderr, done.stderr
 
 
 def test_strings(tmp_path):

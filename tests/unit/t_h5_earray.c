@@ -82,8 +82,10 @@ static uint64_t super_block(array *a, int blocks, int n)
         at[i] = data_block(a, n, n > PAGE && i == 1 ? a->unpaged : 0);
     block_head(a, &b, "EASB");
     h5_buf_u8(&b, (unsigned)first);
-    for (int i = 0; n > PAGE && i < blocks; i++) // bits of pages in use, most significant first
-        h5_buf_u8(&b, i == 1 && a->unpaged ? 0x80 : 0xC0);
+    if (n > PAGE) { // bits of pages in use, most significant first, in a byte a block
+        h5_buf_u8(&b, 0xF0 & ~(unsigned)(a->unpaged ? 0x10 : 0));
+        h5_buf_u8(&b, 0);
+    }
     for (int i = 0; i < blocks; i++)
         h5_buf_u64(&b, at[i]);
     h5_sum_put(&b, 0);

@@ -98,6 +98,13 @@ static void change(sample *s, st_conn *c, t_host *h, t_rng *r, t_table *t)
         t_delete(c, id);
         t_table_remove(t, id);
     }
+    if (t->n > 5 && t_rng_below(r, 2)) {
+        int64_t id = t->row[t_rng_below(r, t->n)]->id;
+        t_ok(&err, st_evict(c, id, "test", 1, &err));
+        t_table_evict(t, id, t_last_event(c));
+    }
+    for (uint64_t k = t_rng_below(r, 5); k-- > 0;)
+        t_change_records(c, t, r, 0);
     if (t_rng_below(r, 6) == 0)
         t_ok(&err, st_set_option(c, "agent", "somebody", &err));
     t_commit(c, h);
@@ -206,6 +213,29 @@ static void ask(st_view *v)
     }
 }
 
+/* Evicted rows and records, counted and by their keys. */
+static void ask_records(st_view *v)
+{
+    uint64_t n, row;
+    for (int side = 0; side < ST_SIDES; side++) {
+        st_value key = st_side_column_type(side, 0) == ST_TEXT ? t_text("s7") : t_int(7);
+        st_error err = {0, ""};
+        int rc = st_side_count(v, side, &n, &err);
+        if (rc)
+            look_at_failure(rc, &err, "counting records");
+        err = (st_error){0, ""};
+        rc = st_side_find(v, side, &key, &row, &err);
+        if (rc && rc != ST_NOTFOUND)
+            look_at_failure(rc, &err, "a record by its key");
+    }
+    for (int i = 0; i < 8; i++) {
+        st_error err = {0, ""};
+        int rc = st_evicted_find(v, i * 500, &row, &err);
+        if (rc && rc != ST_NOTFOUND)
+            look_at_failure(rc, &err, "an evicted row");
+    }
+}
+
 typedef struct outcome {
     int opened, readable;
     int state; /* the commit that the rows are those of, or -1 */
@@ -237,8 +267,22 @@ static void read_rows(const sample *s, st_conn *c, outcome *o)
         if (rc && rc != ST_NOTFOUND)
             look_at_failure(rc, &err, "a row by id");
     }
+    ask_records(v);
     ask(v);
     st_view_close(v);
+}
+
+static int write_records(st_conn *c, st_error *err)
+{
+    st_value v[ST_SIDE_COLS_MAX] = {t_text("a key of its own")};
+    st_value key = t_text("s7");
+    int rc = st_side_put(c, ST_SESSIONS, v, NULL, err);
+    if (!rc) {
+        rc = st_side_delete(c, ST_SESSIONS, &key, err);
+        if (rc == ST_NOTFOUND)
+            *err = (st_error){rc = ST_OK, ""};
+    }
+    return rc;
 }
 
 /* Writes and folds what can be written. */
@@ -253,6 +297,8 @@ static void write_rows(st_conn *c, t_host *h)
         t_row_init(r, 123456, "new words");
         t_row_vector(r, T_DIM, 1);
         rc = t_put_row(c, r, NULL, &err);
+        rc = rc ? rc : st_evict(c, 123456, "test", 1, &err);
+        rc = rc ? rc : write_records(c, &err);
         free(r);
         if (rc)
             t_rollback(c, h);

@@ -152,11 +152,11 @@ static size_t json(char *out, const char *name, const st_value *v)
 /* The event of an eviction. */
 t_record *t_record_eviction(const t_mrow *r, int64_t seq)
 {
-    static const int cols[] = {ST_COL_TIER, ST_COL_IMPORTANCE, ST_COL_TIMESTAMP, ST_COL_SESSION,
-                               ST_COL_CONTENT};
+    static const int cols[] = {ST_COL_TIER,    ST_COL_IMPORTANCE, ST_COL_TIMESTAMP,
+                               ST_COL_SESSION, ST_COL_SOURCE,     ST_COL_CONTENT};
     char *out = must(malloc(8 * (r->v[ST_COL_CONTENT].n + r->v[ST_COL_SESSION].n) + 400));
     size_t n = (size_t)sprintf(out, "{\"reason\":\"test\"");
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         out[n++] = ',';
         n += json(out + n, st_column_name(cols[i]), &r->v[cols[i]]);
     }

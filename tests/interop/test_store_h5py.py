@@ -35,9 +35,9 @@ COMPRESSIONS = ["none", "deflate:1", "deflate:9",
 
 # ---- the store as the file has it, by the conventions of st_schema.h
 
-def texts(file, name, blob=False):
-    data = file[f"memory/{name}/data"][:].tobytes()
-    offsets = file[f"memory/{name}/offsets"][:]
+def texts(file, name, blob=False, group="memory"):
+    data = file[f"{group}/{name}/data"][:].tobytes()
+    offsets = file[f"{group}/{name}/offsets"][:]
     assert offsets[0] == 0 and (np.diff(offsets) >= 0).all() and offsets[-1] == len(data)
     out = []
     for start, end in zip(offsets[:-1], offsets[1:]):
@@ -50,8 +50,8 @@ def texts(file, name, blob=False):
     return out
 
 
-def numbers(file, name):
-    values = file[f"memory/{name}"][:]
+def numbers(file, name, group="memory"):
+    values = file[f"{group}/{name}"][:]
     if values.dtype.kind == "f":
         return [None if np.isnan(v) else float(v) for v in values]
     return [None if v == np.iinfo("i8").min else int(v) for v in values]
@@ -72,12 +72,28 @@ def rows_in_file(path, user=USER):
             columns[name] = texts(file, name, kind == "BLOB") if kind in ("TEXT", "BLOB") else numbers(file, name)
         ids, live = file["memory/id"][:], file["memory/live"][:]
     assert all(len(values) == len(ids) == len(live) for values in columns.values())
-    assert set(live) <= {0, 1}
+    assert set(live) <= {0, 1, 2}  # 2: evicted
     rows = {}
-    for i in np.flatnonzero(live):
+    for i in np.flatnonzero(live == 1):
         assert int(ids[i]) not in rows, f"id {ids[i]} lives twice"
         rows[int(ids[i])] = {name: values[i] for name, values in columns.items()}
     return rows
+
+
+def records_in_file(path, group):
+    """[(value, ...)] of the records of a table beside the rows that live, in order of their keys."""
+    names = {"sessions": ("id", "parent", "start", "end", "channel", "summary"),
+             "events": ("seq", "time", "kind", "id", "json")}[group]
+    with h5py.File(path, "r") as file:
+        if group not in file:
+            return []
+        columns = [texts(file, name, group=group) if isinstance(file[f"{group}/{name}"], h5py.Group)
+                   else numbers(file, name, group) for name in names]
+        live = file[f"{group}/live"][:]
+        assert set(live) <= {0, 1} and all(len(values) == len(live) for values in columns)
+        if group == "events":
+            assert file["events"].attrs["next"] > max(columns[0])
+    return sorted(row for row, lives in zip(zip(*columns), live) if lives)
 
 
 def rows_in_sql(con):
@@ -206,6 +222,32 @@ def test_more_than_1025_chunks(connect, in_tmp, compression):
     assert found[0][0] == 1024 and abs(found[0][1]) < 1e-6
     assert "1032" in tool("h5dump", "-H", "agent.h5")
     assert "Summary of file space information" in tool("h5stat", "agent.h5")
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_sessions_events_and_evicted_rows(connect, in_tmp, compression):
+    con = connect("host.db")
+    create(con, f", compression='{compression}'")
+    con.execute("CREATE VIRTUAL TABLE chats USING h5mem_sessions(memory)")
+    rng = np.random.default_rng(5)
+    con.execute("SELECT h5mem_config('memory', 'working_capacity', 20)")
+    for first in range(1, 400, 40):
+        insert(con, some_rows(rng, 40, first=first))
+        for key in range(first, first + 40):
+            con.execute("INSERT INTO chats(id, parent, summary) VALUES (?, ?, ?)",
+                        (f"s{key}", f"s{key - 1}" if key % 3 else None, "\0" if key % 5 else "é" * key))
+        con.execute("UPDATE chats SET \"end\" = 2e9, summary = NULL WHERE id LIKE '%7'")
+        con.execute("DELETE FROM chats WHERE id LIKE '%9'")
+        con.execute("SELECT h5mem_consolidate('memory', 1.9e9)")
+        con.execute("SELECT h5mem_compact('memory')" if first == 201 else "SELECT h5mem_flush('memory')")
+        assert records_in_file("agent.h5", "sessions") == con.execute("SELECT * FROM chats ORDER BY id").fetchall()
+        assert records_in_file("agent.h5", "events") == con.execute("SELECT * FROM h5mem_events('memory')").fetchall()
+        assert rows_in_file("agent.h5") == rows_in_sql(con)
+    assert con.execute("SELECT h5mem_verify('memory')").fetchone()[0] == "ok"
+    with h5py.File("agent.h5", "r") as file:
+        assert 2 in file["memory/live"][:]
+    con.close()
+    all_tools("agent.h5", plugin=compression.startswith("zstd"))
 
 
 def test_repacked(connect, in_tmp):

@@ -464,3 +464,19 @@ def test_a_cursor_keeps_what_it_reads(con):
     con.execute("INSERT INTO memory_sessions(id) VALUES ('later')")
     con.execute("SELECT h5mem_flush('memory')")
     assert [r[0] for r in rows] == [2, 3, 4, 5]
+
+
+# ------------------------------------------------------------------------------------------ forget
+
+
+def test_forgetting_is_undone_with_the_transaction(con):
+    put(con, "gone", importance=0.1, timestamp=1e9)
+    put(con, "stays", importance=0.9, timestamp=1.8e9)
+    evict_all_but(con, 1)
+    before = events(con, columns="seq, json")
+    con.execute("BEGIN")
+    assert one(con, "SELECT h5mem_forget('memory', 'id', 1)") == 1
+    assert events(con, columns="seq, json") == [(1, None)]
+    con.execute("ROLLBACK")
+    assert events(con, columns="seq, json") == before
+    assert one(con, "SELECT h5mem_restore('memory', 1)") == 1

@@ -9,7 +9,7 @@ PRAGMA synchronous = off;
 CREATE TABLE aged(tier TEXT, importance REAL, access_count INT, last_access REAL, timestamp REAL);
 INSERT INTO aged WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000)
   SELECT 'working', round((i * 7919 % 1000) / 1334.0, 4), i * 31 % 3, NULL, 1.7e9 + i FROM s;
-CREATE VIRTUAL TABLE a USING h5mem('a.h5', dim=8, synchronous=off, merge_distance=0, auto_importance=off,
+CREATE VIRTUAL TABLE a USING h5mem('a.h5', dim=8, synchronous=off, autoflush=1000000000, merge_distance=0, auto_importance=off,
   working_capacity=50, episodic_capacity=25);
 --! each
 DELETE FROM a;
@@ -138,3 +138,17 @@ INSERT INTO t(content, embedding, timestamp) SELECT 'new', v, 2e9 FROM asked;
 SELECT h5mem_consolidate('t', 2e9);
 --! check
 SELECT count(*) >= 9000 AND sum(importance = 0.5) = 0 FROM t;
+
+--! row importance_at_10k_rairs per 1 rows
+--! answers the same as importance_at_10k through lists, at the default recall
+--! target 0.03
+--! setup
+SELECT h5mem_config('t', 'index', 'rairs');
+SELECT h5mem_optimize('t');
+--! bind :v vec 384
+--! timed 300
+SELECT h5mem_importance('t', 'The train to Oslo leaves on Friday at 7:30', :v, 'user');
+--! check
+SELECT h5mem_importance('t', 'x', embedding, NULL) < h5mem_importance('t', 'x', :v, NULL) + 1e-9 FROM t WHERE id = 77;
+--! facts
+SELECT json_extract(h5mem_stats('t'), '$.index_recall') AS recall, json_extract(h5mem_stats('t'), '$.index') AS "index";

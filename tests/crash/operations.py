@@ -50,6 +50,12 @@ OPERATIONS = {
     "full": [  # the store syncs at COMMIT
         "SELECT h5mem_config('memory', 'synchronous', 'full')",
         "INSERT INTO notes VALUES (30, 'both amber')"],
+    "consolidate": [  # promotes, evicts and rates rows of the file and of the log, with their events
+        "BEGIN",
+        "SELECT h5mem_config('memory', 'working_capacity', 4), h5mem_config('memory', 'promote_importance', 0.3)",
+        "INSERT INTO notes VALUES (3, 'three')",
+        "SELECT h5mem_touch('memory', 2, 20), h5mem_consolidate('memory', 100), h5mem_tick('memory', 200)",
+        "COMMIT"],
     "flush": ["SELECT h5mem_flush('memory')"],
     "compact": ["SELECT h5mem_compact('memory')"],
     "write-and-compact": ["INSERT INTO notes VALUES (30, 'both amber')", "DELETE FROM memory WHERE id = 2",

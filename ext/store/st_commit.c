@@ -469,7 +469,11 @@ static void hand_over(st_conn *c)
         } else if (k->kind == ST_FRAME_SET) {
             at = k->ref;
             k->small = t->patch[at].small;
+            k->ref = t->patch[at].ref;
+            k->known = 1;
             t->patch[at].small = NULL;
+        } else if (k->kind == ST_FRAME_EVICT) {
+            k->known = 1;
         } else if (k->rec) {
             st_rec_ref(k->rec);
         }

@@ -85,10 +85,10 @@ static int encode_slot(st_conn *c, st_encoder *e, uint64_t ref, int evicted, st_
     return ST_OK;
 }
 
-static int encode_noted(st_txn *t, st_encoder *e, int type, int64_t id, st_error *err)
+static int encode_noted(st_txn *t, st_encoder *e, int type, int64_t id, uint64_t ref, st_error *err)
 {
     ST_TRY(encode_end(e, type, id, err));
-    return note(t, type, id, 0, e->seq, err);
+    return note(t, type, id, ref, e->seq, err);
 }
 
 /* The end of a row that was there before. A put of the same id replaces the row; only a row that
@@ -98,14 +98,14 @@ static int encode_ended(st_txn *t, st_encoder *e, size_t i, st_error *err)
     const st_op *op = &t->op[i];
     uint64_t entry;
     if (st_txn_evicts(t, i)) {
-        return encode_noted(t, e, ST_FRAME_EVICT, op->id, err);
+        return encode_noted(t, e, ST_FRAME_EVICT, op->id, op->ref, err);
     }
     // What an op before has to do with the same row has its frame there.
     if (op->kind == ST_OP_BURY && op->had_entry) {
         return ST_OK;
     }
     return st_map_get(&t->by_id, (uint64_t)op->id, &entry) && entry == ST_ENTRY_GONE
-               ? encode_noted(t, e, ST_FRAME_DELETE, op->id, err)
+               ? encode_noted(t, e, ST_FRAME_DELETE, op->id, 0, err)
                : ST_OK;
 }
 

@@ -339,6 +339,10 @@ static void adopt_one(st_gen *g, st_logged *c)
 static int adopt_find(st_gen *g, st_logged *c, st_error *err)
 {
     c->state = ST_VERSION_NONE;
+    if (c->known) {
+        c->state = ST_VERSION_LIVES;
+        return ST_OK;
+    }
     if (c->rec) {
         st_key key = st_rec_key(c->rec);
         if (!st_side_text_key(c->rec->side) && key.i >= g->side[c->rec->side].next) {

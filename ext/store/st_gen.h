@@ -85,6 +85,7 @@ typedef struct st_logged {
     st_slot *slot;    /* PUT */
     st_num *small;    /* SET */
     st_rec *rec;      /* SIDE_: the record, counted */
+    int known;        /* SET, EVICT: ref is the version that lives, as the transaction found it */
     uint64_t ref;     /* scratch: the version that was there */
     int state;        /* and what it is; SIDE_: is there one */
 } st_logged;

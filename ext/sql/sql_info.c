@@ -63,7 +63,7 @@ static void value_of(sql_db *d, sqlite3_context *ctx, int row)
         text = sql_have_fts5(d) ? "on" : "off";
         break;
     case ROW_TEXT:
-        text = sql_have_fts5(d) ? "on" : "off: this SQLite has no FTS5";
+        text = sql_have_fts5(d) ? "on" : "on: by its own tokenizer, since this SQLite has no FTS5";
         break;
     case ROW_COLUMNS_MAX:
         sqlite3_result_int(ctx, ST_USER_COLUMNS_MAX);

@@ -1,5 +1,6 @@
 /*
- * sql_tok.c - FTS5's tokenizers, the host's own included, as token streams.
+ * sql_tok.c - FTS5's tokenizers, the host's own included, as token streams. Without FTS5, the one
+ * of sql_own.c.
  *
  * FTS5 hands out its API through `SELECT fts5(?1)` with a bound pointer. A tokenizer belongs to the
  * connection; what it gives for a text can differ between SQLite versions and between tokenizers
@@ -17,6 +18,7 @@
 
 #include "sql_cjk.h"
 #include "sql_memo.h"
+#include "sql_own.h"
 #include "vec.h"
 
 struct sql_tokenizer {
@@ -246,6 +248,17 @@ static int make(sql_db *d, sql_tokenizer *tok, char **err)
     if (rc == SQLITE_OK && (!split(copy, word, &n) || n == 0)) {
         rc = fail(err, "tokenize is '%.80s', which cannot be read as words", tok->spec);
     }
+    if (rc == SQLITE_OK && !sql_have_fts5(d)) {
+        tok->pairs = 1;
+        rc = sql_own_find(word, n, &tok->calls, &tok->made)
+                 ? SQLITE_OK
+                 : fail(
+                       err,
+                       "tokenize is '%.80s', and this SQLite has no FTS5; without it there is '%s'",
+                       tok->spec, ST_DEFAULT_TOKENIZER);
+        sqlite3_free(copy);
+        return rc;
+    }
     if (rc == SQLITE_OK &&
         d->fts5->xFindTokenizer(d->fts5, word[0], &user, &tok->calls) != SQLITE_OK) {
         rc = fail(err, "tokenize is '%.80s', but this SQLite has no tokenizer '%.40s'", tok->spec,
@@ -293,9 +306,6 @@ int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **e
             *out = t;
             return SQLITE_OK;
         }
-    }
-    if (!sql_have_fts5(d)) {
-        return fail(err, "this SQLite has no FTS5, whose tokenizers h5mem uses for text");
     }
     sql_tokenizer *tok = sqlite3_malloc(sizeof *tok);
     if (!tok) {

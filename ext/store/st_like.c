@@ -14,36 +14,41 @@
 /* ----------------------------------------------------------------------------------- characters */
 
 typedef struct reader {
-    const uint8_t *at, *end;
+    const char *at, *end;
 } reader;
 
 static reader read_from(const void *s, size_t n)
 {
-    const uint8_t *p = s, *nul = n ? memchr(s, 0, n) : NULL;
+    const char *p = s, *nul = n ? memchr(s, 0, n) : NULL;
     return (reader){p, nul ? nul : n ? p + n : p};
 }
 
-/* One character; 0 at the end. A lead byte takes all continuation bytes that follow, whatever it
-** announces; what that makes of too small a number, a surrogate or FFFE is the replacement. */
-static uint32_t next(reader *r)
+uint32_t st_utf8_next(const char **at, const char *end)
 {
     static const uint8_t keeps[64] = {
         0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
         22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
         12, 13, 14, 15, 0,  1,  2,  3,  4,  5,  6,  7,  0,  1,  2,  3,  0,  1,  0,  0,
     };
-    if (r->at == r->end) {
-        return 0;
+    const uint8_t *p = (const uint8_t *)*at, *stop = (const uint8_t *)end;
+    uint32_t c = *p++;
+    if (c >= 0xc0) {
+        c = keeps[c - 0xc0];
+        while (p < stop && (*p & 0xc0) == 0x80) {
+            c = (c << 6) + (*p++ & 0x3f);
+        }
+        if (c < 0x80 || (c & 0xfffff800) == 0xd800 || (c & 0xfffffffe) == 0xfffe) {
+            c = 0xfffd;
+        }
     }
-    uint32_t c = *r->at++;
-    if (c < 0xc0) {
-        return c;
-    }
-    c = keeps[c - 0xc0];
-    while (r->at < r->end && (*r->at & 0xc0) == 0x80) {
-        c = (c << 6) + (*r->at++ & 0x3f);
-    }
-    return c < 0x80 || (c & 0xfffff800) == 0xd800 || (c & 0xfffffffe) == 0xfffe ? 0xfffd : c;
+    *at = (const char *)p;
+    return c;
+}
+
+/* One character; 0 at the end. */
+static uint32_t next(reader *r)
+{
+    return r->at == r->end ? 0 : st_utf8_next(&r->at, r->end);
 }
 
 static uint32_t fold(uint32_t c)
@@ -94,7 +99,7 @@ static int step(reader *p, reader *t, int glob)
 int st_like(const void *text, size_t n, const void *pattern, size_t m, int glob)
 {
     reader t = read_from(text, n), p = read_from(pattern, m), star = {NULL, NULL}, from = t;
-    uint8_t many = glob ? '*' : '%';
+    char many = glob ? '*' : '%';
     for (;;) {
         if (p.at < p.end && *p.at == many) {
             p.at++;

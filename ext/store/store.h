@@ -538,6 +538,10 @@ typedef struct st_query {
 #define ST_CONTEXT_MAX 10.0
 /* Sets what options of the store give: all settings but those that a text or a clock gives. */
 void st_query_defaults(st_conn *c, st_query *q);
+/* The character at *at < end, which moves on, as SQLite and FTS5 read it: a lead byte takes all
+** continuation bytes that follow, whatever it announces; what that makes of too small a number, a
+** surrogate or FFFE is the replacement. */
+uint32_t st_utf8_next(const char **at, const char *end);
 /* SQLite's own LIKE (ASCII letters in either case, % and _) or, with glob, GLOB (* ? [a-z] [^x]).
 ** Both texts end at their first NUL, and bytes that are no UTF-8 count as SQLite reads them. Takes
 ** time n * m at most. */

@@ -436,8 +436,10 @@ def test_entry_points(so, in_tmp, entry):
 
 
 def test_without_fts5(con, connect):
-    """A host that lacks FTS5: no new store, but everything except words in an old one."""
+    """A host that lacks FTS5 has the default tokenizer all the same, with the same tokens; no others."""
     create(con, "'m.h5', dim=2")
+    con.execute("CREATE VIRTUAL TABLE other USING h5mem('o.h5', dim=2, tokenize='trigram')")
+    con.execute("INSERT INTO other(content) VALUES ('abc')")
     con.execute("INSERT INTO memory(content, embedding) VALUES ('a', '[1, 0]')")
     con.close()
     con = connect("host.db")
@@ -445,18 +447,27 @@ def test_without_fts5(con, connect):
         lambda action, a, b, *rest: sqlite3.SQLITE_DENY if action == 31 and b == "fts5" else sqlite3.SQLITE_OK
     )
     assert con.execute("SELECT value FROM h5mem_info WHERE name = 'text'").fetchone() == (
-        "off: this SQLite has no FTS5",
+        "on: by its own tokenizer, since this SQLite has no FTS5",
     )
     assert con.execute("SELECT content FROM memory WHERE embedding MATCH '[1, 1]'").fetchall() == [("a",)]
     con.execute("INSERT INTO memory(embedding) VALUES ('[0, 1]')")
     con.execute("UPDATE memory SET tier = 'semantic' WHERE id = 1")
-    for sql in ("SELECT * FROM memory('a')", "INSERT INTO memory(content) VALUES ('b')"):
-        with pytest.raises(sqlite3.OperationalError, match="h5mem: memory: m.h5: this SQLite has no FTS5"):
+    con.execute("INSERT INTO memory(id, content) VALUES (7, 'Écoles running')")
+    assert con.execute("SELECT id FROM memory('a')").fetchall() == [(1,)]
+    marked = con.execute("SELECT snippet(memory, 0, '[', ']', '', 5) FROM memory(?)", ('ecole "runs"',))
+    assert marked.fetchall() == [("[Écoles] [running]",)]
+    refused = "h5mem: other: o.h5: tokenize is 'trigram', and this SQLite has no FTS5"
+    for sql in ("SELECT * FROM other('abc')", "INSERT INTO other(content) VALUES ('b')"):
+        with pytest.raises(sqlite3.OperationalError, match=refused):
             con.execute(sql).fetchall()
-    with pytest.raises(sqlite3.OperationalError, match="h5mem: new: new.h5: .*FTS5"):
-        create(con, "'new.h5', dim=2", "new")
-    create(con, "'m.h5'", "old")
-    assert con.execute("SELECT count(*) FROM old").fetchone() == (2,)
+    with pytest.raises(sqlite3.OperationalError, match="h5mem: new: new.h5: .*no FTS5; without it there is 'porter"):
+        create(con, "'new.h5', dim=2, tokenize='ascii'", "new")
+    create(con, "'new.h5', dim=2", "new")
+    con.close()
+    con = connect("host.db")  # with FTS5 again, which takes the store for its own
+    assert con.execute("SELECT id FROM memory('École')").fetchall() == [(7,)]
+    con.execute("INSERT INTO memory(content) VALUES ('run')")
+    assert con.execute("SELECT h5mem_verify('memory')").fetchone() == ("ok",)
 
 
 def test_closing_in_any_order(so, in_tmp):

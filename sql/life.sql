@@ -81,7 +81,15 @@ SELECT id, tier, substr(content, 1, 100) FROM memory WHERE content MATCH 'penici
 SELECT 'the row that was asked about: ' || count(*) FROM memory WHERE id = (SELECT id FROM asked);
 SELECT 'pinned: ' || count(*) FROM memory WHERE pinned;
 
--- 10. All of it is one transaction a pass: take the last one back
+-- 10. Every step is an event with its reason; what went can be brought back until the store is compacted
+SELECT kind, count(*) FROM h5mem_events('memory') GROUP BY kind;
+CREATE TABLE gone AS SELECT id FROM h5mem_events('memory') WHERE kind = 'evict' ORDER BY json ->> 'importance' DESC LIMIT 1;
+SELECT datetime(time, 'unixepoch'), json ->> 'reason', round(json ->> 'importance', 2), substr(json ->> 'content', 1, 70)
+  FROM h5mem_events('memory') WHERE kind = 'evict' AND id = (SELECT id FROM gone);
+SELECT h5mem_restore('memory', (SELECT id FROM gone));
+SELECT tier, round(importance, 2), substr(content, 1, 70) FROM memory WHERE id = (SELECT id FROM gone);
+
+-- 11. All of it is one transaction a pass: take the last one back
 BEGIN;
 SELECT h5mem_config('memory', 'working_capacity', 5);
 SELECT h5mem_consolidate('memory', last + 86400) FROM week WHERE n = 4;

@@ -16,7 +16,7 @@
 
 #include "store.h"
 
-enum { LONG_WORD = 7, SHORT_NOTE = 8, TIME_WORD_MAX = 9 };
+enum { LONG_WORD = 7, SHORT_NOTE = 8, LABEL_WORDS = 3, TIME_WORD_MAX = 9 };
 #define FACTS_ENOUGH  3.0
 #define LENGTH_ENOUGH 40.0
 #define WORDS_ENOUGH  8.0
@@ -125,7 +125,7 @@ static void end_word(scan *s, const word *w, uint32_t next)
     }
     s->words++;
     s->longs += w->chars >= LONG_WORD;
-    s->labels += next == ':';
+    s->labels += next == ':' && s->words <= LABEL_WORDS;
     // A weekday is a name and a time, as is a year of a date and a number: each counts once more.
     s->numbers += w->digits > 0;
     s->facts += w->digits > 0;
@@ -165,7 +165,7 @@ void mind_read(const char *text, size_t n, mind_signals *out)
         } else {
             // A label is followed by more, and is no scheme of an address.
             int label = (c == 0xff1a && at < n) || (c == ':' && at < n && text[at] == ' ');
-            s.labels += label && !w.chars && ideograph;
+            s.labels += label && !w.chars && ideograph && s.words <= LABEL_WORDS;
             end_word(&s, &w, label ? ':' : ' ');
             w = (word){0};
             s.start |= ends_sentence(c);

@@ -237,10 +237,21 @@ static int file_state(st_store *s, const uint8_t *sb, uint64_t *generation, uint
     return ST_OK;
 }
 
+/* Where nothing can be locked a log that was just made goes again, while nobody has written it. */
+static void drop_new_log(st_store *s, int had_log)
+{
+    st_file_id id;
+    if (!had_log && st_id_of_fd(s->log_fd, &id) == ST_OK && id.size == 0) {
+        st_unlink(s->log_path);
+    }
+}
+
 int st_store_make_log(st_store *s, st_error *err)
 {
     uint8_t sb[H5_SUPERBLOCK_BYTES];
     uint64_t size = 0, generation = 0, seq = 0;
+    st_file_id id;
+    int had_log = st_id_of_path(s->log_path, &id) == 1;
     int rc = open_log_file(s, H5_IO_WRITE | H5_IO_CREATE, err), got;
     if (rc) {
         return rc;
@@ -257,6 +268,8 @@ int st_store_make_log(st_store *s, st_error *err)
     rc = rc ? rc : attach_log(s, err);
     if (got > 0) {
         st_lock(s->log_fd, ST_LOCK_WRITER, ST_LOCK_FREE, NULL);
+    } else if (got < 0) {
+        drop_new_log(s, had_log);
     }
     if (rc) {
         s->log->close(s->log);
@@ -465,8 +478,12 @@ static int make_store(st_store *s, const st_create *create, st_error *err)
     st_schema_free(probe);
     ST_TRY(open_log_file(s, H5_IO_WRITE | H5_IO_CREATE, err));
     got = lock_waiting(s->log_fd, ST_LOCK_WRITER, ST_LOCK_EXCLUSIVE, OPEN_WAIT_MS, err);
-    if (got <= 0) {
-        return got < 0 ? err->code : st_fail(err, ST_BUSY, "another process is making this store");
+    if (got < 0) {
+        drop_new_log(s, had_log);
+        return err->code;
+    }
+    if (got == 0) {
+        return st_fail(err, ST_BUSY, "another process is making this store");
     }
     there = st_id_of_path(s->path, &id) == 1;
     rc = was_removed(s, s->log_fd, err);

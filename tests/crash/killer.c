@@ -7,6 +7,9 @@
  * calls that were made, a letter each: w pwrite, t ftruncate, s fsync and fdatasync, u unlink,
  * r rename, o open.
  *
+ * killer_locks(e) has locks of open files fail with errno e, as on a file system that has none; 0
+ * ends that. Locks of processes, which SQLite takes, go on.
+ *
  * killer_sync(0) turns syncs into counted calls that do nothing: what a killed process has written
  * is in the system's cache and survives it, so that no test of kills needs the disk.
  *
@@ -18,6 +21,7 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,12 +35,13 @@
 enum { BEFORE, HALF, AFTER, CALLS_MAX = 100000 };
 
 static long armed, calls, target;
-static int moment, no_sync;
+static int moment, no_sync, no_locks;
 static char made[CALLS_MAX + 1];
 
 EXPORT void killer_arm(long at, int when);
 EXPORT const char *killer_disarm(void);
 EXPORT void killer_sync(int on);
+EXPORT void killer_locks(int error);
 
 void killer_arm(long at, int when)
 {
@@ -56,6 +61,11 @@ const char *killer_disarm(void)
 void killer_sync(int on)
 {
     no_sync = !on;
+}
+
+void killer_locks(int error)
+{
+    no_locks = error;
 }
 
 static void die(void)
@@ -170,3 +180,20 @@ EXPORT int rename(const char *from, const char *to)
     }
 OPEN(open)
 OPEN(open64)
+
+#define FCNTL(name)                                                                                \
+    EXPORT int name(int fd, int command, ...)                                                      \
+    {                                                                                              \
+        REAL(int, name, int, int, ...)                                                             \
+        va_list ap;                                                                                \
+        va_start(ap, command);                                                                     \
+        void *argument = va_arg(ap, void *);                                                       \
+        va_end(ap);                                                                                \
+        if (no_locks && command == F_OFD_SETLK) {                                                  \
+            errno = no_locks;                                                                      \
+            return -1;                                                                             \
+        }                                                                                          \
+        return real(fd, command, argument);                                                        \
+    }
+FCNTL(fcntl)
+FCNTL(fcntl64)

@@ -4,6 +4,7 @@ No process may die of it, nothing confirmed may be lost without an error, and no
 
 SPDX-License-Identifier: MIT
 """
+import errno
 import os
 import shutil
 
@@ -216,3 +217,30 @@ def test_files_and_folders_that_cannot_be_written(remote, tmp_path, what, logged
     con.close()
     if what != "folder":
         assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+def test_a_file_system_without_locks(tmp_path, remote):
+    """As some network file systems are: nothing is made, written or read; nothing is lost when they are back."""
+    path = make(tmp_path)
+    con = remote(path)
+    fill(con, 1, 5)
+    con.ask("close")
+    con = remote(path)
+    for error in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
+        con.ask("locks", error)
+        for sql in ("INSERT INTO memory(content) VALUES ('more')", "SELECT id FROM memory"):
+            assert "agent.h5: the file system cannot lock the log" in con.fails(sql), sql
+        said = con.fails(f"CREATE VIRTUAL TABLE other USING h5mem('other{error}.h5', dim=2)")
+        assert f"other{error}.h5: the file system cannot lock the log" in said
+        assert not [name for name in os.listdir(tmp_path) if name.startswith("other")]
+    con.ask("locks", 0)
+    con("INSERT INTO memory(id, content) VALUES (6, 'more')")
+    assert rows(con) == [1, 2, 3, 4, 5, 6]
+    for when in ("INSERT INTO memory(id, content) VALUES (7, 'lost')", "BEGIN"):  # it goes while the store is open
+        con.ask("locks", errno.ENOLCK)
+        con.ask(when, ())
+        assert "cannot lock" in con.fails("INSERT INTO memory(id, content) VALUES (7, 'lost')")
+        con.ask("ROLLBACK", ())
+        con.ask("locks", 0)
+        assert rows(con) == [1, 2, 3, 4, 5, 6]
+    assert con("SELECT h5mem_verify('memory')") == [("ok",)]

@@ -292,7 +292,8 @@ def reader(channel, folder, mode):
 
 def remote(channel, path, user=None):
     """Opens the host at `path`, as the user of that number, and runs what it is sent: (SQL, values), ("close",),
-    ("kill at", call, moment), ("limit", bytes a file may have, or None). Answers (rows, None) or (None, message)."""
+    ("kill at", call, moment), ("locks", errno of those that fail),
+    ("limit", bytes a file may have, or None). Answers (rows, None) or (None, message)."""
     if user is not None:
         os.setgroups([])
         os.setegid(user)
@@ -308,6 +309,8 @@ def remote(channel, path, user=None):
             rows = None
             if what == "close":
                 con.close()
+            elif what == "locks":
+                killer().killer_locks(*arguments)
             elif what == "kill at":
                 killer().killer_arm(*arguments)
             elif what == "limit":

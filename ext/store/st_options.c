@@ -477,7 +477,7 @@ static int set_word(st_options *o, const option_row *r, const char *value, st_er
 
 static int unknown(const char *name, st_error *err)
 {
-    char known[832] = "";
+    char known[1900] = "";
     size_t n = 0;
     for (int i = 0; i < NROW && n < sizeof known; i++) {
         n += (size_t)snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", rows[i].name);

@@ -67,7 +67,7 @@ enum {
 
 typedef struct st_error {
     int code;
-    char text[1000];
+    char text[2000];
 } st_error;
 /* Makes it empty: quicker than zeros all over, where a call is made for each row. */
 static inline void st_error_none(st_error *e)

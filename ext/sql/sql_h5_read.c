@@ -51,6 +51,15 @@ static void put_bits(uint8_t *p, uint64_t bits, size_t n)
     }
 }
 
+/* The same for n of any size, with more of the sign where there is one. */
+static void put_wide(uint8_t *p, uint64_t bits, size_t n, int is_signed)
+{
+    put_bits(p, bits, n < 8 ? n : 8);
+    if (n > 8) {
+        memset(p + 8, is_signed && bits >> 63 ? 0xFF : 0, n - 8);
+    }
+}
+
 static void to_little(const h5_type *t, uint8_t *p)
 {
     uint64_t bits;
@@ -60,7 +69,7 @@ static void to_little(const h5_type *t, uint8_t *p)
     case H5_CLASS_TIME:
     case H5_CLASS_BITFIELD:
         if (t->cls != H5_CLASS_FLOAT && !sql_h5_is_usual(t) && h5_value_bits(t, p, &bits)) {
-            put_bits(p, bits, t->size);
+            put_wide(p, bits, t->size, t->is_signed);
         } else if (t->big_endian) {
             reverse(p, t->size);
         }

@@ -369,21 +369,27 @@ def test_read(h5, connect, dtype):
 
 
 def test_read_other_numbers(h5, connect):
-    """Integers of 12 bits in 2 bytes and bfloat16, made with the low-level calls."""
+    """Integers of 12 bits in 2 bytes, of 60 in 16, and bfloat16, made with the low-level calls."""
     twelve = h5py.h5t.STD_I16LE.copy()
     twelve.set_precision(12)
+    wide = h5py.h5t.STD_I64LE.copy()
+    wide.set_size(16)
+    wide.set_precision(60)
     brain = h5py.h5t.IEEE_F32BE.copy()
     brain.set_fields(15, 7, 8, 0, 7)
     brain.set_precision(16)
     brain.set_size(2)
     space = h5py.h5s.create_simple((3,))
-    i, f = (h5py.h5d.create(h5.id, name, kind, space) for name, kind in ((b"i", twelve), (b"f", brain)))
+    i, f, w = (h5py.h5d.create(h5.id, *k, space) for k in ((b"i", twelve), (b"f", brain), (b"w", wide)))
     i.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([-2000, 5, 2047], "i2"))
     f.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([0.5, -3, 256], "f4"))
+    w.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([-7, 5, 1 << 40], "i8"))
     h5.close()
     con = connect()
     assert dict(rows(con, "SELECT path, dtype FROM hdf5_objects('t.h5') WHERE kind = 'dataset'")) == {
-        "/i": "i2:12", "/f": ">f2:e8m7"}
+        "/i": "i2:12", "/f": ">f2:e8m7", "/w": "i16:60"}
+    assert one(con, "SELECT hdf5_read('t.h5', '/w')") == b"".join(v.to_bytes(16, "little", signed=True)
+                                                                  for v in (-7, 5, 1 << 40))
     assert values(con, "/i") == [-2000, 5, 2047] and values(con, "/f") == [0.5, -3, 256]
     assert one(con, "SELECT hdf5_read('t.h5', '/i')") == np.array([-2000, 5, 2047], "<i2").tobytes()
     assert one(con, "SELECT hdf5_read('t.h5', '/f')") == np.array([0.5, -3, 256], "<f8").tobytes()

@@ -112,6 +112,7 @@ int bench_bind_all(sqlite3_stmt *stmt, const bench_row *row, uint64_t run);
 
 /* bench_vec(i, dim) and its like, bench_text(i), bench_words(i, n), bench_ln(x),
 ** bench_distance(a, b, metric), bench_file_bytes(path): README.md has all. */
+int bench_floor_register(sqlite3 *db); /* bench_floor.c; called by bench_register */
 int bench_register(sqlite3 *db);
 /* bench_h5(path): the file whose datasets the rows of plain HDF5 read. */
 int bench_register_h5(sqlite3 *db);

@@ -8,6 +8,9 @@
  *     range        rows (id, time): which lie within two numbers, their ids in a list; answers how
  *                  many and the sum of the ids
  *
+ *     window       rows (id, time) in order of time: where two numbers lie among them; answers as
+ *                  range does, for ids that count up
+ *
  * Each answers as the SQL statement beside it does, so that one is the other's check.
  *
  * OWNERSHIP  load makes a state, done frees it. THREADS one.
@@ -380,10 +383,18 @@ static int times_run(void *state, const bench_value *values, bench_answer *out)
     return 0;
 }
 
+static int window_run(void *state, const bench_value *values, bench_answer *out)
+{
+    const times *t = state;
+    size_t from = vec_bound_f64(t->at, t->n, (double)values[0].number, 0);
+    size_t to = vec_bound_f64(t->at, t->n, (double)values[1].number, 1);
+    double sum = to > from ? (double)(t->id[from] + t->id[to - 1]) * (double)(to - from) / 2 : 0;
+    *out = (bench_answer){.n = 1, .id = {to > from ? (int64_t)(to - from) : 0}, .value = {sum}};
+    return 0;
+}
+
 const bench_core bench_cores_vec[] = {
-    {"scan", scan_load, scan_run, vectors_done},
-    {"near", near_load, near_run, vectors_done},
-    {"words", words_load, words_run, words_done},
-    {"range", times_load, times_run, times_done},
-    {NULL, NULL, NULL, NULL},
+    {"scan", scan_load, scan_run, vectors_done},    {"near", near_load, near_run, vectors_done},
+    {"words", words_load, words_run, words_done},   {"range", times_load, times_run, times_done},
+    {"window", times_load, window_run, times_done}, {NULL, NULL, NULL, NULL},
 };

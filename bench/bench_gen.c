@@ -525,5 +525,5 @@ int bench_register(sqlite3 *db)
             return -1;
         }
     }
-    return 0;
+    return bench_floor_register(db);
 }

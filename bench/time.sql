@@ -30,6 +30,64 @@ SELECT id, timestamp FROM t ORDER BY id;
 --! truth 1 1
 SELECT count(*), sum(id) FROM plain WHERE timestamp BETWEEN :from AND :to;
 
+--! row window_10k_c per 1 windows
+--! setup
+CREATE VIRTUAL TABLE w USING h5mem('w.h5', dim=2);
+INSERT INTO w(id, content, timestamp)
+  WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 10000) SELECT i, 'a turn', i FROM s;
+SELECT h5mem_flush('w');
+CREATE TEMP TABLE plain_w AS SELECT id, timestamp FROM w;
+CREATE VIRTUAL TABLE least USING bench_floor;
+--! bind :from int 1 9000
+--! bind :to int 1 9999
+--! times 1000
+--! target 0.0001
+--! core window 300
+--! load
+SELECT id, timestamp FROM w ORDER BY timestamp;
+--! same 0
+--! truth 20 1
+SELECT count(*), coalesce(sum(id), 0) FROM plain_w WHERE timestamp BETWEEN :from AND :to;
+
+--! row window_10k_nothing per 1 windows
+--! bind :from int 1 9990
+--! times 100
+--! timed 300
+SELECT id FROM least WHERE timestamp BETWEEN :from AND :from;
+--! same 0
+--! truth 20 1
+SELECT id FROM plain_w WHERE timestamp BETWEEN :from AND :from;
+
+--! row window_10k per 1 windows
+--! bind :from int 1 9990
+--! times 100
+--! timed 300
+SELECT id FROM w WHERE timestamp BETWEEN :from AND :from;
+--! same 0
+--! truth 20 1
+SELECT id FROM plain_w WHERE timestamp BETWEEN :from AND :from;
+
+--! row latest_10_at_10k per 1 queries
+--! times 100
+--! timed 300
+SELECT id FROM w ORDER BY timestamp DESC LIMIT 10;
+--! check
+SELECT group_concat(id) = '10000,9999,9998,9997,9996,9995,9994,9993,9992,9991'
+  FROM (SELECT id FROM w ORDER BY timestamp DESC LIMIT 10);
+
+--! row latest_10_at_100k per 1 queries
+--! setup
+INSERT INTO w(id, content, timestamp)
+  WITH RECURSIVE s(i) AS (SELECT 10001 UNION ALL SELECT i + 1 FROM s WHERE i < 100000) SELECT i, 'a turn', i FROM s;
+SELECT h5mem_flush('w');
+--! times 100
+--! versus latest_10_at_10k 1.3
+--! timed 300
+SELECT id FROM w ORDER BY timestamp DESC LIMIT 10;
+--! check
+SELECT group_concat(id) = '100000,99999,99998,99997,99996,99995,99994,99993,99992,99991'
+  FROM (SELECT id FROM w ORDER BY timestamp DESC LIMIT 10);
+
 --! row page_of_10_at_100k per 1 queries
 --! from normal
 --! setup

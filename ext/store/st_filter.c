@@ -197,7 +197,9 @@ void st_terms_free(st_terms *t)
     if (t->term != t->few) {
         h5_free(t->term);
     }
-    h5_free(t->mem);
+    if (t->mem) {
+        h5_free(t->mem);
+    }
     t->term = NULL;
     t->mem = NULL;
     t->n = 0;

@@ -377,32 +377,42 @@ int st_search(st_view *v, const st_query *q, st_cursor **out, st_error *err)
     return ST_OK;
 }
 
+static void free_parts(st_cursor *c)
+{
+    vec_near_free(c->near);
+    vec_probe_free(c->probe);
+    vec_rank_free(c->rank);
+    vec_rrf_free(c->rrf);
+    st_blend_close(c);
+    st_pick_close(c);
+    h5_free(c->query);
+    h5_free(c->tokens);
+    h5_free(c->list);
+    h5_free(c->plane);
+    h5_free(c->unpacked);
+    h5_free(c->exact);
+    h5_free(c->dist);
+    h5_free(c->wide);
+    h5_free(c->text_rank);
+    h5_free(c->weights);
+}
+
 void st_cursor_close(st_cursor *c)
 {
-    if (c) {
-        vec_near_free(c->near);
-        vec_probe_free(c->probe);
-        vec_rank_free(c->rank);
-        vec_rrf_free(c->rrf);
-        st_blend_close(c);
-        st_pick_close(c);
-        st_terms_free(&c->terms);
-        h5_free(c->query);
-        h5_free(c->tokens);
+    if (!c) {
+        return;
+    }
+    if (c->mode != ST_MODE_WINDOW) { // which has none of these, and is over soon
+        free_parts(c);
+    }
+    st_terms_free(&c->terms);
+    if (c->bits) {
         h5_free(c->bits);
-        h5_free(c->list);
-        h5_free(c->plane);
-        h5_free(c->unpacked);
-        h5_free(c->exact);
-        h5_free(c->dist);
-        h5_free(c->wide);
-        h5_free(c->text_rank);
-        h5_free(c->weights);
-        if (c->v->conn->rested) {
-            h5_free(c);
-        } else {
-            c->v->conn->rested = c;
-        }
+    }
+    if (c->v->conn->rested) {
+        h5_free(c);
+    } else {
+        c->v->conn->rested = c;
     }
 }
 

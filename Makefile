@@ -229,6 +229,7 @@ bench-hdf5: all $(B)/bench/peers/h5bench
 
 quality: all
 	@H5MEM_SO=$(abspath $(MODULE)) $(PYTHON) bench/quality/quality.py $(QUALITY)
+	@$(if $(QUALITY),,H5MEM_SO=$(abspath $(MODULE)) $(PYTHON) bench/quality/forgetting.py || echo "SKIP forgetting.py")
 
 clean:
 	rm -rf .build h5mem.so h5mem.dylib

@@ -633,6 +633,15 @@ static void shorten(runner *r, bench_row *row)
     }
 }
 
+static int has_wanted(const runner *r, const bench_script *script)
+{
+    int any = 0;
+    for (const bench_row *row = script->rows; row != NULL; row = row->next) {
+        any |= row->from <= r->form && (r->filter == NULL || strstr(row->name, r->filter) != NULL);
+    }
+    return any;
+}
+
 static int run_rows(runner *r)
 {
     int failures = 0;
@@ -682,6 +691,10 @@ static int run_script(runner *r, const char *path)
     int failures = 0;
     const char *tmp = getenv("TMPDIR");
     const char *lacks = missing(r, &script);
+    if (!has_wanted(r, &script)) {
+        bench_script_free(&script);
+        return 0;
+    }
     if (lacks) {
         printf("SKIP %s: needs %s\n", path, lacks);
     } else if (getcwd(base, sizeof base) == NULL || chdir(tmp ? tmp : "/tmp") != 0 ||

@@ -527,6 +527,9 @@ int sql_update(sqlite3_vtab *v, int argc, sqlite3_value **argv, sqlite3_int64 *r
  * write. */
 typedef int (*sql_inside_fn)(void *ctx, sql_table *t);
 int sql_inside(sql_table *t, sql_inside_fn fn, void *ctx);
+/* The same from within xUpdate, whose own statement may have no mark to go back to: INSERT of one
+ * row has none. The error comes back as that of t. */
+int sql_inside_again(sql_table *t, sql_inside_fn fn, void *ctx);
 #define SQL_INSIDE_TYPE "h5mem-inside"
 typedef struct sql_call {
     sql_inside_fn fn;

@@ -100,12 +100,14 @@ static void backup_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 
 /* --------------------------------------------------------------------------------------- config */
 
+// SELECT and not VALUES: for one row of VALUES SQLite sets no savepoint, and what a failing
+// function had changed would stay in the transaction.
 int sql_inside(sql_table *t, sql_inside_fn fn, void *ctx)
 {
     sqlite3 *db = t->db->db;
     sqlite3_stmt *stmt;
     sql_call call = {fn, ctx};
-    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(\"%w\") VALUES(?1)", t->schema, t->name,
+    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(\"%w\") SELECT ?1", t->schema, t->name,
                                 t->name);
     int rc = sql ? sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) : SQLITE_NOMEM;
     sqlite3_free(sql);
@@ -113,6 +115,16 @@ int sql_inside(sql_table *t, sql_inside_fn fn, void *ctx)
         sqlite3_bind_pointer(stmt, 1, &call, SQL_INSIDE_TYPE, NULL);
         sqlite3_step(stmt);
         rc = sqlite3_finalize(stmt);
+    }
+    return rc;
+}
+
+int sql_inside_again(sql_table *t, sql_inside_fn fn, void *ctx)
+{
+    int rc = sql_inside(t, fn, ctx);
+    if (rc != SQLITE_OK) {
+        sqlite3_free(t->base.zErrMsg);
+        t->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(t->db->db));
     }
     return rc;
 }

@@ -101,7 +101,7 @@ void sql_consolidate_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
 int sql_consolidate_command(sql_table *t)
 {
     sql_pass p = {.now = sql_now()};
-    return sql_pass_run(&p, t);
+    return sql_inside_again(t, sql_pass_run, &p);
 }
 
 int sql_life_watch(sql_table *t, sql_watch *out)
@@ -339,7 +339,7 @@ static int tick_inside(void *ctx, sql_table *t)
 int sql_tick_command(sql_table *t)
 {
     tick k = {.now = sql_now()};
-    return tick_inside(&k, t);
+    return sql_inside_again(t, tick_inside, &k);
 }
 
 void sql_tick_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)

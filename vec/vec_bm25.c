@@ -38,11 +38,10 @@ static int emit(search *s, uint64_t row, double score)
 /* Hands out the n <= 64 rows from ordinal ord on, and clears their sums. */
 static int collect_group(search *s, const vec_part *p, uint32_t ord, unsigned n, double *sum)
 {
-    uint64_t want = p->rowoff ? vec_bits_low(n) : vec_window_want(s->w, p, ord, n), have = 0;
+    uint64_t want = p->rowoff ? vec_bits_low(n) : vec_window_want(s->w, p, ord, n);
+    uint64_t have = vec_window_have(sum, n, s->w->step); // no part is less
     int rc = VEC_OK;
 
-    for (unsigned i = 0; i < n; i++)
-        have |= (uint64_t)(sum[i] > 0) << i;
     for (have &= want; have && rc >= 0; have &= have - 1) {
         unsigned i = vec_bits_lowest(have);
         uint64_t row = p->first + ord + i;

@@ -192,13 +192,12 @@ static int collect_group(top *t, const vec_part *p, uint32_t ord, unsigned n, ui
 {
     int more, rc = VEC_OK;
     double least = threshold(t, &more), need = least - t->below[spare];
-    uint64_t have = 0;
+    uint64_t have;
 
     need -= 1e-12 * (need > 0 ? least : 0);
     if (need <= 0)
         need = t->w->step; // what the least part adds
-    for (unsigned i = 0; i < n; i++)
-        have |= (uint64_t)(sum[i] >= need) << i;
+    have = vec_window_have(sum, n, need);
     if (have && !p->rowoff)
         have &= vec_window_want(t->w, p, ord, n);
     for (; have && rc >= 0; have &= have - 1) {

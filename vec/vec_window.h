@@ -8,6 +8,10 @@
 #ifndef VEC_WINDOW_H
 #define VEC_WINDOW_H
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "vec_kern.h"
 #include "vec_words.h"
 
@@ -87,6 +91,29 @@ static inline int vec_window_wanted(const vec_words *q, const vec_part *p, uint3
         i += n;
     }
     return 0;
+}
+
+/* Which of n <= 64 sums are at least so large. */
+static inline uint64_t vec_window_have(const double *sum, unsigned n, double least)
+{
+    uint64_t have = 0;
+    unsigned i = 0;
+
+#ifdef __SSE2__ // every x86-64 has it
+    __m128d x = _mm_set1_pd(least);
+
+    for (; i + 8 <= n; i += 8) {
+        unsigned a = (unsigned)_mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(sum + i), x)),
+                 b = (unsigned)_mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(sum + i + 2), x)),
+                 c = (unsigned)_mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(sum + i + 4), x)),
+                 d = (unsigned)_mm_movemask_pd(_mm_cmpge_pd(_mm_loadu_pd(sum + i + 6), x));
+
+        have |= (uint64_t)(a | b << 2 | c << 4 | d << 6) << i;
+    }
+#endif
+    for (; i < n; i++)
+        have |= (uint64_t)(sum[i] >= least) << i;
+    return have;
 }
 
 /* Which of the n <= 64 rows from ordinal ord on are wanted, for a part without gaps. */

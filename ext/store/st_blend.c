@@ -465,9 +465,7 @@ static int make_parts(st_cursor *c, int which, double *bare, st_error *err)
     st_blend *b = &c->blend;
     uint64_t nrow = c->v->f->nrow;
     int in;
-    for (uint64_t r = 0; r < nrow; r++) {
-        bare[r] = NAN;
-    }
+    st_fill_nan(bare, nrow);
     for (uint64_t r = st_bit_next(c->bits, nrow, 0); r < nrow;
          r = st_bit_next(c->bits, nrow, r + 1)) {
         ST_TRY(own_part(c, which, r, &bare[r], &in, NULL, err));

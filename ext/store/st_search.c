@@ -44,9 +44,7 @@ static int all_distances(st_cursor *c, st_error *err)
     if (!c->dist) {
         return st_nomem(err);
     }
-    for (uint64_t i = 0; i < f->nrow; i++) {
-        c->dist[i] = NAN;
-    }
+    st_fill_nan(c->dist, f->nrow);
     if (f->gen->schema->storage != VEC_F32) {
         wide = c->wide = h5_alloc_array(WIDE_ROWS * dim, sizeof *wide);
         if (!wide) {
@@ -115,9 +113,7 @@ static int dense_ranks(st_cursor *c, const vec_hit *hits, size_t n, st_error *er
     if (!c->text_rank) {
         return st_nomem(err);
     }
-    for (uint64_t i = 0; i < nrow; i++) {
-        c->text_rank[i] = NAN;
-    }
+    st_fill_nan(c->text_rank, nrow);
     for (size_t i = 0; i < n; i++) {
         c->text_rank[hits[i].row] = hits[i].key;
     }

@@ -99,6 +99,11 @@ int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, siz
                  st_error *err);
 /* The next row of the cursor's own ranking, before terms on results and k: 1, 0, or negative. */
 int st_search_step(st_cursor *c, st_error *err);
+/* All bits set is one of the numbers that are none, and memset is quicker than a loop. */
+static inline void st_fill_nan(double *x, uint64_t n)
+{
+    memset(x, 0xff, (size_t)n * sizeof *x);
+}
 int st_search_stop(void *cursor); /* the host says stop */
 /* st_near.c: the vector part alone, best first; c->exact from the rows that are not in the base; a
  * row's id, as vec asks for it. */

@@ -491,3 +491,52 @@ def test_a_first_flush_of_very_many_events(tmp_path):
     con.close()
     con = connect(tmp_path)
     assert one(con, "SELECT h5mem_verify('m')") == "ok" and rows(con) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_activation_does_as_a_naive_model_does(tmp_path, seed):
+    """Any order of INSERT, UPDATE, touch, tick, flush and ROLLBACK: what is read comes of the writes and the ticks."""
+    rng = random.Random(seed)
+    half, boost, most = 10 * DAY, 0.4, 3.0
+    con = connect(tmp_path, activation_half_life=half, activation_boost=boost, activation_max=most,
+                  consolidate_after=1e9)
+    seen, own, last_tick, now, known = {}, {}, 0, T0, 0
+
+    def fade(value, since, until):
+        return value * 0.5 ** (max(0, until - since) / half)
+
+    for _ in range(120):
+        now += rng.choice([0, DAY, 3 * DAY, -DAY])
+        what, key = rng.random(), rng.randint(1, max(1, known))
+        undo = rng.random() < 0.2
+        before = dict(seen), dict(own), last_tick, known
+        con.execute("BEGIN")
+        if what < 0.3 or not known:
+            known += 1
+            own[known] = now + rng.choice([0, -40 * DAY, 2 * DAY])
+            seen[known] = rng.choice([1.0, 0.25, 2.5])
+            con.execute("INSERT INTO m(id, content, timestamp, activation) VALUES (?, 'x', ?, ?)",
+                        (known, own[known], seen[known]))
+        elif what < 0.5:
+            then = now + rng.choice([0, -DAY])
+            seen[key] = fade(seen[key], max(last_tick, own[key]), then)
+            seen[key] = max(seen[key], min(seen[key] + boost, most))
+            had = con.execute("SELECT last_access FROM m WHERE id = ?", (key,)).fetchone()[0]
+            own[key] = then if had is None else max(had, then)
+            assert one(con, "SELECT h5mem_touch('m', ?, ?)", key, then) == pytest.approx(seen[key])
+        elif what < 0.6:
+            seen[key] = rng.random()
+            con.execute("UPDATE m SET activation = ? WHERE id = ?", (seen[key], key))
+        elif what < 0.7:
+            con.execute("UPDATE m SET content = 'y' || id WHERE id = ?", (key,))
+        else:
+            for i in seen if now > last_tick else ():
+                seen[i] = fade(seen[i], max(last_tick, own[i]), now)
+            one(con, "SELECT h5mem_tick('m', ?)", now)
+            last_tick = max(last_tick, now)
+        con.execute("ROLLBACK" if undo else "COMMIT")
+        if undo:
+            seen, own, last_tick, known = before
+        if rng.random() < 0.1:
+            one(con, "SELECT h5mem_flush('m')")
+        assert dict(rows(con, "id, activation")) == pytest.approx(seen)

@@ -5,9 +5,9 @@
  *
  *   bare    the cursor's own, where no neighbours count: a factor is at most 1, so what is to come
  *           reaches at most the bare score of the next
- *   words   text alone: rows by rank. With a row its neighbours are scored, so that of a row that
- *           is still to come neither it nor its neighbours have more words than the next: it
- *           reaches at most (1 + 2w) times the part of the next
+ *   words   text alone: rows by rank and date. With a row its neighbours are scored, so that of a
+ *           row that is still to come neither it nor its neighbours have more of both than the
+ *           next: it reaches at most (1 + 2w) times the part of the next
  *   whole   with a vector part every row has a score: parts of all rows are made first, and rows
  *           come by their fused part
  *
@@ -366,7 +366,7 @@ static int advance(st_cursor *c, st_error *err)
     if (b->more > 0) {
         b->bound = -b->next.key;
         if (b->source && !b->part[VECTOR]) {
-            double p = (b->bound + b->set.dated_most) / (b->ideal + b->set.dated_most);
+            double p = b->bound / (b->ideal + b->set.dated_most);
             b->bound = (1 + 2 * b->set.context) * p * p;
         }
     }
@@ -564,14 +564,28 @@ static int open_whole(st_cursor *c, st_error *err)
     return rc;
 }
 
-/* Rows that have words, by rank. Takes hits over. */
+/* What the dates of the question add to each hit, so that no row to come, nor a neighbour of it,
+** has more words and dates than the next. */
+static int add_dates(st_cursor *c, vec_hit *hits, size_t n, st_error *err)
+{
+    const st_factors *s = &c->blend.set;
+    double at;
+    for (size_t i = 0; i < n && s->dated_most > 0; i++) {
+        ST_TRY(st_row_time(c->v, hits[i].row, &at, err));
+        hits[i].key -= s->dated(s->dated_ctx, at);
+    }
+    return ST_OK;
+}
+
+/* Rows that have words, by rank and date. Takes hits over. */
 static int open_words(st_cursor *c, vec_hit *hits, size_t n, st_error *err)
 {
     st_blend *b = &c->blend;
     b->seen = h5_calloc(st_bit_words(c->v->f->nrow) + 1, sizeof *b->seen);
-    if (!b->seen) {
+    int rc = b->seen ? add_dates(c, hits, n, err) : st_nomem(err);
+    if (rc) {
         vec_free(hits);
-        return st_nomem(err);
+        return rc;
     }
     return st_from_vec(err, vec_rank_new(hits, n, &b->source), "ranking");
 }

@@ -375,12 +375,32 @@ static void filter_values(const st_schema *s, int small, int real, const st_term
     }
 }
 
+/* Do the base's ids ascend with its rows? */
+static int ids_ascend(const st_image *im)
+{
+    const st_sortruns *r = &im->sorted[ST_SORT_ID];
+    return !r->n || (r->n == 1 && !r->run[0].sorted);
+}
+
+/* A run of ascending ids needs a look at its ends alone, unless the range ends within it. */
+static int settled_by_ends(const uint8_t *p, uint64_t run, const range *r, uint64_t *bits,
+                           uint64_t row)
+{
+    int64_t first = (int64_t)st_get64(p), last = (int64_t)st_get64(p + 8 * (run - 1));
+    if (last < r->ilo || first > r->ihi) {
+        clear_range(bits, row, run);
+        return 1;
+    }
+    return first >= r->ilo && last <= r->ihi;
+}
+
 /* Numbers of the base: small >= 0, or the id or timestamp column. */
 static int filter_numbers(st_view *v, int phys, int small, int real, const st_term *t,
                           uint64_t *bits, st_error *err)
 {
     const st_schema *s = v->f->gen->schema;
     const st_colimg *col = &v->f->gen->image->col[phys];
+    int ascend = phys == ST_PHYS_ID && ids_ascend(v->f->gen->image);
     int byte = s->phys[phys].elem == 1, ranged;
     range r = {0};
     ranged = !byte && (real ? real_range(t, &r) : int_range(t, small >= 0, &r));
@@ -401,6 +421,8 @@ static int filter_numbers(st_view *v, int phys, int small, int real, const st_te
             filter_bytes(s, small, t, bits, row, p, run);
         } else if (ranged && real) {
             vec_keep_range_f64(bits, row, (const double *)(const void *)p, (size_t)run, r.lo, r.hi);
+        } else if (ranged && ascend && settled_by_ends(p, run, &r, bits, row)) {
+            continue;
         } else if (ranged) {
             vec_keep_range_i64(bits, row, (const int64_t *)(const void *)p, (size_t)run, r.ilo,
                                r.ihi);

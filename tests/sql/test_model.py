@@ -433,3 +433,28 @@ def test_both(connect, in_tmp, seed):
         assert {row[0] for row in ours if row[3] is not None} == {row[0] for row in text}, what
         assert [row[1] for row in ours] == pytest.approx([row[1] for row in truth], rel=1e-9), what
         assert [row[0] for row in ours] == [row[0] for row in truth], what
+
+
+@pytest.mark.parametrize("step", (1, 3, -1))
+def test_id_ranges_over_many_chunks(step, connect, in_tmp):
+    """Where ids ascend with the rows a chunk is settled by its ends: ranges that end before, at, within and behind
+    chunks, over rows in the file and behind them; ids in another order (step -1) take the other way."""
+    con = connect()
+    con.execute("CREATE VIRTUAL TABLE m USING h5mem('m.h5', dim=2)")
+    con.execute("CREATE TABLE plain(id INTEGER PRIMARY KEY)")
+    ids = [20000 + step * i for i in range(5000)]
+    con.executemany("INSERT INTO m(id, timestamp) VALUES (?, 0)", ((i,) for i in ids))
+    con.execute("SELECT h5mem_flush('m')")
+    con.executemany("INSERT INTO m(id, timestamp) VALUES (?, 0)", ((i,) for i in (5, 99999)))
+    con.execute("DELETE FROM m WHERE id % 7 = 0")
+    con.executemany("INSERT INTO plain VALUES (?)", ((i,) for i in ids + [5, 99999] if i % 7))
+    rng = random.Random(5)
+    ends = [ids[0], ids[-1], *(ids[k * 2048 + d] for k in (1, 2) for d in (-1, 0, 1)), 0, 10**6, 2**62, -2**63]
+    for _ in range(150):
+        lo, hi = (rng.choice(ends) + rng.choice((0, 0, 1, -1, rng.randrange(3000))) for _ in range(2))
+        lo, hi = (max(-2**63, min(x, 2**63 - 1)) for x in (lo, hi))
+        where = rng.choice((f"id >= {lo} AND id <= {hi}", f"id > {lo}", f"id < {hi}",
+                            f"id BETWEEN {lo} AND {hi} AND id <> {lo}"))
+        want = con.execute(f"SELECT count(*), min(id), max(id), total(id) FROM plain WHERE {where}").fetchone()
+        got = con.execute(f"SELECT count(*), min(id), max(id), total(id) FROM m WHERE {where}").fetchone()
+        assert got == want, where

@@ -31,6 +31,7 @@ SELECT id, timestamp FROM t ORDER BY id;
 SELECT count(*), sum(id) FROM plain WHERE timestamp BETWEEN :from AND :to;
 
 --! row window_10k_c per 1 windows
+--! answers clawhdf5: Range 10K without the copy of ids: where a window begins and ends
 --! setup
 CREATE VIRTUAL TABLE w USING h5mem('w.h5', dim=2);
 INSERT INTO w(id, content, timestamp)
@@ -50,6 +51,7 @@ SELECT id, timestamp FROM w ORDER BY timestamp;
 SELECT count(*), coalesce(sum(id), 0) FROM plain_w WHERE timestamp BETWEEN :from AND :to;
 
 --! row window_10k_nothing per 1 windows
+--! answers the row below of a table that does nothing: SQLite's own part
 --! bind :from int 1 9990
 --! times 100
 --! timed 300
@@ -59,6 +61,7 @@ SELECT id FROM least WHERE timestamp BETWEEN :from AND :from;
 SELECT id FROM plain_w WHERE timestamp BETWEEN :from AND :from;
 
 --! row window_10k per 1 windows
+--! answers no row: a window of one, through SQL
 --! bind :from int 1 9990
 --! times 100
 --! timed 300
@@ -68,6 +71,7 @@ SELECT id FROM w WHERE timestamp BETWEEN :from AND :from;
 SELECT id FROM plain_w WHERE timestamp BETWEEN :from AND :from;
 
 --! row latest_10_at_10k per 1 queries
+--! answers no row: the last ten
 --! times 100
 --! timed 300
 SELECT id FROM w ORDER BY timestamp DESC LIMIT 10;
@@ -76,6 +80,7 @@ SELECT group_concat(id) = '10000,9999,9998,9997,9996,9995,9994,9993,9992,9991'
   FROM (SELECT id FROM w ORDER BY timestamp DESC LIMIT 10);
 
 --! row latest_10_at_100k per 1 queries
+--! answers no row: the last ten of ten times as many
 --! setup
 INSERT INTO w(id, content, timestamp)
   WITH RECURSIVE s(i) AS (SELECT 10001 UNION ALL SELECT i + 1 FROM s WHERE i < 100000) SELECT i, 'a turn', i FROM s;
@@ -89,6 +94,7 @@ SELECT group_concat(id) = '100000,99999,99998,99997,99996,99995,99994,99993,9999
   FROM (SELECT id FROM w ORDER BY timestamp DESC LIMIT 10);
 
 --! row page_of_10_at_100k per 1 queries
+--! answers no row: ten from a time on
 --! from normal
 --! setup
 CREATE VIRTUAL TABLE big USING h5mem('big.h5', dim=2);
@@ -105,6 +111,7 @@ SELECT id, timestamp FROM big WHERE timestamp >= :from ORDER BY timestamp LIMIT 
 SELECT id, timestamp FROM plain_big WHERE timestamp >= :from ORDER BY timestamp LIMIT 10;
 
 --! row range_100k per 33330 rows
+--! answers clawhdf5: Range at 100K is not published
 --! from normal
 --! bind :from int 333300 333300
 --! bind :to int 666590 666590

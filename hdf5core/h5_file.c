@@ -203,23 +203,22 @@ static int find_superblock(h5_file *f, uint64_t size, uint8_t head[H5_SUPERBLOCK
     return h5_fail(err, H5_FORMAT, 0, "superblock: no HDF5 signature");
 }
 
-static int start(h5_file *f, uint64_t set, h5_error *err)
+static int start(h5_file *f, uint64_t size, uint64_t set, h5_error *err)
 {
     uint8_t head[H5_SUPERBLOCK_OLD_BYTES];
     h5_superblock s;
-    uint64_t at = 0, size;
-    H5_TRY(f->io->size(f->io, &size, err));
+    uint64_t at = 0;
     H5_TRY(find_superblock(f, size, head, &at, err));
     H5_TRY(head[8] < 2 ? h5_superblock_parse_old(head, &s, err)
                        : h5_superblock_parse(head, &s, err));
     return settle(f, size, set, at, &s, err);
 }
 
-int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err)
+int h5_file_open_io(h5_io *io, uint64_t size, uint64_t set, h5_file **out, h5_error *err)
 {
     *out = NULL;
     h5_file *f = new_file(io);
-    int rc = f ? start(f, set, err) : h5_fail_nomem(err, "an open HDF5 file");
+    int rc = f ? start(f, size, set, err) : h5_fail_nomem(err, "an open HDF5 file");
     if (rc != H5_OK)
         h5_file_close(f);
     else
@@ -229,7 +228,10 @@ int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err)
 
 int h5_file_open(h5_io *io, h5_file **out, h5_error *err)
 {
-    return h5_file_open_io(io, 0, out, err);
+    uint64_t size;
+    *out = NULL;
+    H5_TRY(io->size(io, &size, err));
+    return h5_file_open_io(io, size, 0, out, err);
 }
 
 void h5_file_close(h5_file *f)

@@ -56,9 +56,12 @@ const uint8_t *h5_io_in_place(const h5_io *io, int *constant);
 /* Whether the io is h5_io_memory. */
 int h5_io_is_memory(const h5_io *io);
 
-/* h5_file_open; set is 0, or the bytes of all files of the set that io is, which may be longer than
-** the superblock knows, and shorter. */
-int h5_file_open_io(h5_io *io, uint64_t set, h5_file **out, h5_error *err);
+/* h5_io_file; *size: of the file when it was opened. */
+int h5_io_file_sized(const char *path, int flags, h5_io **out, uint64_t *size, h5_error *err);
+
+/* h5_file_open of size bytes; set is 0, or the bytes of all files of the set that io is, which may
+** be longer than the superblock knows, and shorter. */
+int h5_file_open_io(h5_io *io, uint64_t size, uint64_t set, h5_file **out, h5_error *err);
 
 /* Opens a file that f names, from the folder of f; the caller closes it. H5_NOTFOUND when there is
 ** none; H5_UNSUPPORTED when it is there, but out of the folder of f. */

@@ -25,7 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "h5_base.h"
+#include "h5_file.h"
 
 typedef struct file_io {
     h5_io io;
@@ -164,7 +164,7 @@ static const h5_io file_table = {file_size,     file_read, file_write, file_sync
                                  file_truncate, file_map,  file_unmap, file_close};
 
 /* Opens without blocking and without becoming anybody's terminal, and keeps only a regular file. */
-static int open_regular(const char *path, int flags, int *fd, h5_error *err)
+static int open_regular(const char *path, int flags, int *fd, uint64_t *size, h5_error *err)
 {
     int how = O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (flags & H5_IO_WRITE ? O_RDWR : O_RDONLY);
     if (flags & H5_IO_CREATE)
@@ -183,6 +183,7 @@ static int open_regular(const char *path, int flags, int *fd, h5_error *err)
         errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
         h5_fail(err, H5_IO, H5_UNDEF, "%s: not a regular file", path);
     } else {
+        *size = (uint64_t)st.st_size;
         return H5_OK; // O_NONBLOCK stays; it means nothing for a regular file
     }
     close(*fd);
@@ -192,7 +193,14 @@ static int open_regular(const char *path, int flags, int *fd, h5_error *err)
 
 int h5_io_file(const char *path, int flags, h5_io **out, h5_error *err)
 {
+    uint64_t size;
+    return h5_io_file_sized(path, flags, out, &size, err);
+}
+
+int h5_io_file_sized(const char *path, int flags, h5_io **out, uint64_t *size, h5_error *err)
+{
     *out = NULL;
+    *size = 0;
     if (!path || (flags & H5_IO_CREATE && !(flags & H5_IO_WRITE)) ||
         (flags & H5_IO_EXCL && !(flags & H5_IO_CREATE)))
         return h5_fail(err, H5_MISUSE, H5_UNDEF, "opening a file: flags %d", flags);
@@ -200,7 +208,7 @@ int h5_io_file(const char *path, int flags, h5_io **out, h5_error *err)
     if (!f)
         return h5_fail_nomem(err, "an open file");
     f->io = file_table;
-    int rc = open_regular(path, flags, &f->fd, err);
+    int rc = open_regular(path, flags, &f->fd, size, err);
     if (rc != H5_OK) {
         h5_free(f);
         return rc;

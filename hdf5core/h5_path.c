@@ -305,20 +305,24 @@ static int gather(const char *path, h5_io **io, uint64_t *bytes, h5_error *err)
 }
 
 /* A file of its own, which most are, opens at once; what does not may be the first of a set. */
-static int open_any(const char *path, h5_io **io, h5_file **out, h5_error *err)
+static int open_any(const char *path, uint64_t size, h5_io **io, h5_file **out, h5_error *err)
 {
     h5_error alone = {0};
     uint64_t bytes;
-    int rc = h5_file_open_io(*io, 0, out, &alone);
+    int rc = h5_file_open_io(*io, size, 0, out, &alone);
     if (rc != H5_FORMAT && rc != H5_UNSUPPORTED)
         return rc == H5_OK ? H5_OK : h5_fail_as(err, &alone);
     H5_TRY(gather(path, io, &bytes, err));
-    return bytes ? h5_file_open_io(*io, bytes, out, err) : h5_fail_as(err, &alone);
+    if (!bytes)
+        return h5_fail_as(err, &alone);
+    H5_TRY((*io)->size(*io, &size, err));
+    return h5_file_open_io(*io, size, bytes, out, err);
 }
 
 int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
 {
     h5_io *io;
+    uint64_t size;
     const char *slash = strrchr(path, '/');
     size_t n = slash ? (size_t)(slash - path) + 1 : 0;
     *out = NULL;
@@ -327,9 +331,9 @@ int h5_file_open_path(const char *path, h5_file **out, h5_error *err)
         return h5_fail_nomem(err, "a path");
     memcpy(folder, path, n);
     folder[n] = 0;
-    int rc = h5_io_file(path, H5_IO_READ, &io, err);
+    int rc = h5_io_file_sized(path, H5_IO_READ, &io, &size, err);
     if (rc == H5_OK) {
-        rc = open_any(path, &io, out, err);
+        rc = open_any(path, size, &io, out, err);
         if (rc != H5_OK && io)
             io->close(io);
     }

@@ -83,3 +83,35 @@ SELECT 0, 0;
 SELECT sum(h5mem_gate(t)) FROM six;
 --! check
 SELECT sum(h5mem_gate(t)) = 0 FROM six;
+
+-- h5mem_record: the exchange is decided, rated, stored and logged, nothing synced; there nothing is stored and nothing
+-- is searched.
+
+--! row record_trivial per 1 exchanges
+--! setup
+PRAGMA synchronous = off;
+CREATE TEMP TABLE vectors AS
+  WITH RECURSIVE s(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM s WHERE i < 1999) SELECT i, bench_demo(i, 384) AS v FROM s;
+CREATE UNIQUE INDEX temp.vectors_i ON vectors(i);
+CREATE VIRTUAL TABLE trivial USING h5mem('trivial.h5', dim=384, synchronous=off);
+--! answers clawhdf5: SaveEvery (trivial), 67 ns; here the decision is logged
+--! timed 200
+SELECT h5mem_record('trivial', 'ok', 'Great!', 's-1', NULL, NULL, NULL, 'every');
+--! check
+SELECT count(*) = 0 FROM trivial;
+
+--! row record_shift_10k per 1 exchanges
+--! setup
+CREATE VIRTUAL TABLE shift USING h5mem('shift.h5', dim=384, synchronous=off);
+INSERT INTO shift(content, embedding, session)
+  WITH RECURSIVE s(i) AS (SELECT 10000 UNION ALL SELECT i + 1 FROM s WHERE i < 19999)
+  SELECT bench_chars(i, 131), bench_demo(i, 384), 's-1' FROM s;
+SELECT h5mem_flush('shift');
+--! answers clawhdf5: SemanticShift (empty), 941 ns: its store is a stub whose search finds nothing
+--! timed 200
+SELECT h5mem_record('shift', 'I would like to keep the backups for at least thirty days', NULL, 's-1', NULL, v, NULL,
+                    'shift')
+  FROM vectors WHERE i = :run % 2000;
+--! check
+SELECT json_extract(h5mem_record('shift', 'I would like to keep the backups', NULL, 's-1', NULL, v, NULL, 'shift'),
+                    '$.skipped') LIKE 'repeats %' FROM vectors WHERE i = :run % 2000;

@@ -17,9 +17,10 @@
  *   vectors at unit length. Sources are user or correction, and assistant; channel is conversation;
  *   importance is that of h5mem_importance where auto_importance is on.
  *
- * Rows go in as nested INSERTs in a savepoint: the exchange joins the caller's transaction and is
- * there whole or not at all. So does the event `record` about it, which has the decision and what
- * led to it, but nothing that was said.
+ * Rows go in as INSERTs nested in one statement of the caller's connection (sql_inside): the
+ * exchange joins its transaction and is there whole or not at all, also when memory is short. So
+ * does the event `record` about it, which has the decision and what led to it, but nothing that was
+ * said.
  *
  * ERRORS   each names the table, the file and the value.
  *
@@ -245,6 +246,10 @@ static int importance(record *r, const char *text, size_t n, const float *vector
     st_view *v;
     sql_nearest near;
     double surprise = NAN;
+    *out = 0;
+    if (!r->life.auto_importance) {
+        return SQLITE_OK;
+    }
     if (vector) {
         if (st_view_open(r->t->store->conn, &v, &err) != ST_OK) {
             return sql_fail_st(r->t, &err);
@@ -271,13 +276,13 @@ static int prepare(sql_table *t, sqlite3_stmt **out)
     return rc;
 }
 
-/* One row. The importance is found before the row is there. */
-static int save(record *r, const char *text, size_t n, const float *vector, int source)
+/* One row. worth: its importance. */
+static int save(record *r, const char *text, size_t n, const float *vector, int source,
+                double worth)
 {
     static const char *const names[] = {NULL, "user", "assistant", NULL, NULL, NULL, "correction"};
     sqlite3_stmt *stmt = NULL;
     size_t bytes = (size_t)st_conn_info(r->t->store->conn)->dim * sizeof *vector;
-    double worth;
     int rc = prepare(r->t, &stmt);
     if (rc == SQLITE_OK) {
         sqlite3_bind_text64(stmt, 1, text, n, SQLITE_STATIC, SQLITE_UTF8);
@@ -288,7 +293,6 @@ static int save(record *r, const char *text, size_t n, const float *vector, int 
             sqlite3_bind_blob64(stmt, 2, vector, bytes, SQLITE_STATIC);
         }
         if (r->life.auto_importance) {
-            rc = importance(r, text, n, vector, source, &worth);
             sqlite3_bind_double(stmt, 6, worth);
         }
     }
@@ -296,6 +300,11 @@ static int save(record *r, const char *text, size_t n, const float *vector, int 
         sqlite3_step(stmt);
     }
     int done = sqlite3_finalize(stmt);
+    if (rc == SQLITE_OK && done != SQLITE_OK) {
+        // what the nested statement said is what this one says
+        sqlite3_free(r->t->base.zErrMsg);
+        r->t->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(r->t->db->db));
+    }
     rc = rc == SQLITE_OK ? done : rc;
     if (rc == SQLITE_OK) {
         r->saved[r->nsaved++] = sqlite3_last_insert_rowid(r->t->db->db);
@@ -340,6 +349,7 @@ static int save_combined(record *r, int source)
 {
     const speech *u = &r->user, *a = &r->assistant;
     float *vector;
+    double worth = 0;
     int rc = mean_vector(r, &vector);
     if (rc == SQLITE_OK) {
         sqlite3_str *s = sqlite3_str_new(NULL);
@@ -348,7 +358,8 @@ static int save_combined(record *r, int source)
         sqlite3_str_append(s, a->text ? a->text : "", (int)a->n * (a->text != NULL));
         size_t n = (size_t)sqlite3_str_length(s);
         char *text = sqlite3_str_finish(s);
-        rc = text ? save(r, text, n, vector, source) : SQLITE_NOMEM;
+        rc = text ? importance(r, text, n, vector, source, &worth) : SQLITE_NOMEM;
+        rc = rc == SQLITE_OK ? save(r, text, n, vector, source, worth) : rc;
         sqlite3_free(text);
     }
     sqlite3_free(vector);
@@ -397,12 +408,23 @@ static int save_all(record *r)
     if (mode == ST_RECORD_COMBINED) {
         return save_combined(r, u->text ? source : ST_SOURCE_ASSISTANT);
     }
-    if (u->text && mode != ST_RECORD_ASSISTANT) {
-        rc = save(r, u->text, u->n, u->vector, source);
+    int user = u->text && mode != ST_RECORD_ASSISTANT;
+    int assistant = a->text && mode != ST_RECORD_USER &&
+                    (mode == ST_RECORD_ASSISTANT ||
+                     mind_gate_keeps(mind_gate(a->text, a->n, MIND_TO_SAVE)));
+    double worth[2] = {0, 0};
+    // both before a row is there: a look at the store after a write costs more
+    if (user) {
+        rc = importance(r, u->text, u->n, u->vector, source, &worth[0]);
     }
-    if (rc == SQLITE_OK && a->text && mode != ST_RECORD_USER &&
-        (mode == ST_RECORD_ASSISTANT || mind_gate_keeps(mind_gate(a->text, a->n, MIND_TO_SAVE)))) {
-        rc = save(r, a->text, a->n, a->vector, ST_SOURCE_ASSISTANT);
+    if (rc == SQLITE_OK && assistant) {
+        rc = importance(r, a->text, a->n, a->vector, ST_SOURCE_ASSISTANT, &worth[1]);
+    }
+    if (rc == SQLITE_OK && user) {
+        rc = save(r, u->text, u->n, u->vector, source, worth[0]);
+    }
+    if (rc == SQLITE_OK && assistant) {
+        rc = save(r, a->text, a->n, a->vector, ST_SOURCE_ASSISTANT, worth[1]);
     }
     return rc;
 }
@@ -433,16 +455,12 @@ static char *result_json(const record *r, int detailed)
     return sqlite3_str_finish(s);
 }
 
-/* Inside xUpdate: the events about it. */
-static int note_decision(void *ctx, sql_table *t)
+static int note_decision(const record *r)
 {
-    const record *r = ctx;
+    sql_table *t = r->t;
     st_error err = {0};
     int64_t id = r->nsaved ? r->saved[0] : 0;
-    int rc = sql_txn_write(t);
-    if (rc == SQLITE_OK && r->refused) {
-        rc = sql_guard_note_refused(t, &r->policy, r->refused, 1);
-    }
+    int rc = r->refused ? sql_guard_note_refused(t, &r->policy, r->refused, 1) : SQLITE_OK;
     char *json = rc == SQLITE_OK ? result_json(r, 1) : NULL;
     if (rc == SQLITE_OK && !json) {
         rc = SQLITE_NOMEM;
@@ -455,18 +473,13 @@ static int note_decision(void *ctx, sql_table *t)
     return rc;
 }
 
-/* Saves what was decided, in a savepoint of the caller's transaction. */
-static int write_down(record *r)
+/* Inside xUpdate: what was decided, and the events about it. */
+static int write_down(void *ctx, sql_table *t)
 {
-    sqlite3 *db = r->t->db->db;
-    int rc = sqlite3_exec(db, "SAVEPOINT h5mem_record", NULL, NULL, NULL);
-    if (rc != SQLITE_OK) {
-        return rc;
-    }
-    rc = r->skipped[0] ? SQLITE_OK : save_all(r);
-    rc = rc == SQLITE_OK ? sql_inside(r->t, note_decision, r) : rc;
-    rc = rc == SQLITE_OK ? sqlite3_exec(db, "RELEASE h5mem_record", NULL, NULL, NULL) : rc;
-    return rc;
+    record *r = ctx;
+    int rc = sql_txn_write(t);
+    rc = rc == SQLITE_OK && !r->skipped[0] ? save_all(r) : rc;
+    return rc == SQLITE_OK ? note_decision(r) : rc;
 }
 
 void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
@@ -475,24 +488,20 @@ void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
     if (!r.t) {
         return;
     }
-    sqlite3 *db = r.t->db->db;
     int rc = read_args(&r, argc, argv);
     rc = rc == SQLITE_OK ? decide(&r) : rc;
     rc = rc == SQLITE_OK && !r.skipped[0] ? look_at_rates(&r) : rc;
     if (rc != SQLITE_OK) {
         sql_fail_fn_table(ctx, r.t, rc);
     } else {
-        rc = write_down(&r);
-        if (rc == SQLITE_OK) {
-            char *json = result_json(&r, 0);
-            if (json) {
-                sqlite3_result_text(ctx, json, -1, sqlite3_free);
-            } else {
-                sqlite3_result_error_nomem(ctx);
-            }
+        rc = sql_inside(r.t, write_down, &r);
+        char *json = rc == SQLITE_OK ? result_json(&r, 0) : NULL;
+        if (json) {
+            sqlite3_result_text(ctx, json, -1, sqlite3_free);
+        } else if (rc == SQLITE_OK) {
+            sqlite3_result_error_nomem(ctx);
         } else {
-            sql_fail_fn_db(ctx, db, rc); // before the rollback, which clears the message
-            sqlite3_exec(db, "ROLLBACK TO h5mem_record; RELEASE h5mem_record", NULL, NULL, NULL);
+            sql_fail_fn_db(ctx, r.t->db->db, rc);
         }
     }
     sqlite3_free(r.user.vector);

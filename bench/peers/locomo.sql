@@ -1,7 +1,7 @@
 -- Questions that people ask, over turns that people wrote: LoCoMo, read where it lies (../shared/data, or H5MEM_DATA).
 -- Beyond its turns, rows are halves of two turns. FTS5: the same tokenizer, the words OR-ed, ORDER BY rank LIMIT 10;
--- once with all words, once with those alone that our stop list leaves. The check: the page is what ranking every row
--- gives, in the same order.
+-- once with all words, once with those alone that our stop list leaves; ours also with sessions, where neighbours count.
+-- The check: the page is what ranking every row gives, in the same order.
 --! subsystem text
 --! needs data
 
@@ -68,6 +68,26 @@ SELECT (SELECT group_concat(id) FROM
 -- the index takes no more bytes than FTS5's, its list of lengths with it
 SELECT json_extract(h5mem_stats('m'), '$.text_index_bytes') <=
        (SELECT sum(length(block)) FROM f_data) + (SELECT sum(length(sz)) FROM f_docsize);
+
+--! row locomo_10k_sessions
+--! setup
+CREATE VIRTUAL TABLE ms USING h5mem('ms.h5', dim=2);
+INSERT INTO ms(id, content, session, timestamp)
+  SELECT id, content, 's' || (id / 25), 1700000000 + id * 3600 FROM rows LIMIT 10000;
+SELECT h5mem_flush('ms');
+--! target 60
+--! ours 300
+SELECT id, score FROM ms WHERE content MATCH (SELECT text FROM question, counts WHERE n = 1 + :run * 31 % questions)
+ ORDER BY score DESC LIMIT 10;
+--! peer
+SELECT rowid, -rank FROM f WHERE f MATCH (SELECT ors FROM question, counts WHERE n = 1 + :run * 31 % questions)
+ ORDER BY rank LIMIT 10;
+--! check
+WITH q AS (SELECT text FROM question, counts WHERE n = 1 + :run * 31 % questions)
+SELECT (SELECT group_concat(id) FROM
+         (SELECT id FROM ms WHERE content MATCH (SELECT text FROM q) ORDER BY score DESC LIMIT 10)) =
+       (SELECT group_concat(id) FROM
+         (SELECT id FROM ms WHERE content MATCH (SELECT text FROM q) ORDER BY score * 1.0 DESC, id LIMIT 10));
 
 --! row locomo_10k_no_stop_words
 --! target 15

@@ -200,7 +200,7 @@ static int open_log_file(st_store *s, int flags, st_error *err)
 static int write_log_header(st_store *s, uint64_t generation, uint64_t last_seq, const uint8_t *sb,
                             st_error *err)
 {
-    uint8_t page[ST_LOG_PAGE];
+    uint8_t page[ST_LOG_PAGE] = {0};
     st_log_header h;
     st_file_id id;
     h5_error e = {0};

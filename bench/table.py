@@ -46,8 +46,9 @@ def put(begin, end, body):
 
 
 def peers(paths):
-    """A block of what was printed."""
+    """A block of what was printed, but for what building said."""
     text = "".join(pathlib.Path(path).read_text(encoding="utf-8") for path in paths)
+    text = re.sub(r"^(CC|LD|CXX|AR) .*\n", "", text, flags=re.M)
     if "FAILED" in text:
         sys.exit("a row failed")
     put(PEERS, PEERS_END, "```\n" + "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n```")
@@ -65,7 +66,7 @@ def main():
     table = head + [rows[name] for name in listed()]
     if any("FAILED" in line for line in table):
         sys.exit("a row failed")
-    machine = next(line for line in lines if line.strip() and not line.startswith("|"))
+    machine = next(line for line in lines if re.search(r", \d+ cores, ", line))
     put(BEGIN, END, machine + "\n\n" + "\n".join(re.sub(r" +", " ", line) for line in table))
 
 

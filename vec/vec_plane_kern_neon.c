@@ -217,7 +217,7 @@ static float lows_neon(const vec_plane_query *q, const uint8_t *const *rows, con
 
 void vec_plane_fill_neon(vec_plane_kernels *k)
 {
-    *k = (vec_plane_kernels){"neon", dots_neon, lows_neon, nibbles_neon};
+    *k = (vec_plane_kernels){"neon", dots_neon, lows_neon, nibbles_neon, NULL};
 }
 
 void vec_plane_fill_dotprod(vec_plane_kernels *k)

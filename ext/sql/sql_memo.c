@@ -43,9 +43,9 @@ sql_memo *sql_memo_new(void)
     }
     memset(m, 0, sizeof *m);
     memset(m->parts, 1, 128);
-    memset(m->parts + 'a', 0, 26);
-    memset(m->parts + 'A', 0, 26);
-    memset(m->parts + '0', 0, 10);
+    memset(&m->parts['a'], 0, 26);
+    memset(&m->parts['A'], 0, 26);
+    memset(&m->parts['0'], 0, 10);
     return m;
 }
 

@@ -1,6 +1,6 @@
--- What is to be kept of an exchange: h5mem_record, which stores two rows, or says why not. Vectors of 384 floats are
--- given; nothing is synced. What is not saved, trivial or told before, is in gate.sql. The followed system's rows format a string and average two constant vectors: they store and
--- embed nothing.
+-- What is to be kept of an exchange: h5mem_record, which stores two rows. Vectors of 384 floats are given; nothing is
+-- synced. What is not saved, trivial or told before, is in gate.sql. The followed system's rows format a string and
+-- average two constant vectors: they store and embed nothing.
 --! subsystem record
 
 --! row record_every per 1 exchanges

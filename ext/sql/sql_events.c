@@ -340,7 +340,7 @@ static int fill_timeline(events_cursor *c, sql_table *t)
                          sql_show(of, show));
         rc = fail(c, SQLITE_ERROR, text);
     }
-    if (rc == SQLITE_OK) {
+    if (rc == SQLITE_OK && c->n) {
         qsort(c->item, c->n, sizeof *c->item, by_time);
     }
     return rc;

@@ -271,8 +271,8 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
     c->k = q->k;
     c->has_text = q->has_text;
     c->ask = q->ask;
-    c->ntokens = q->ntokens;
-    if (q->ntokens) {
+    c->ntokens = q->has_text ? q->ntokens : 0; // without a text part they mean nothing
+    if (c->ntokens) {
         c->tokens = h5_malloc(q->ntokens);
         if (!c->tokens) {
             return st_nomem(err);

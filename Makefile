@@ -150,7 +150,7 @@ $(B)/tests/fuzz/fuzz_%: $(B)/tests/fuzz/fuzz_%.o $(if $(FUZZER),,$(B)/tests/fuzz
 $(B)/bench/bench: $(call objects,bench) $(ARCHIVES)
 	@echo "LD $@"; $(CC) $(LDFLAGS) $(NEEDED) -o $@.$$$$ $^ -lsqlite3 $(LIBS) && mv $@.$$$$ $@
 
-BOUT := $(addprefix $(B)/bench/bench_,stat.o gen.o out.o) $(B)/libh5core.a
+BOUT := $(addprefix $(B)/bench/bench_,stat.o gen.o floor.o out.o) $(B)/libh5core.a
 $(B)/bench/commit/commit: $(call objects,bench/commit) $(BOUT)
 	@echo "LD $@"; $(CC) $(LDFLAGS) -o $@.$$$$ $^ -lsqlite3 $(LIBS) && mv $@.$$$$ $@
 

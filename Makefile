@@ -75,7 +75,7 @@ OBJECTS  := $(OBJ_h5) $(OBJ_vec) $(OBJ_st) $(OBJ_mind) $(OBJ_sql) $(OBJ_core) $(
 all: libs $(MODULE)
 libs: $(ARCHIVES)
 module: $(B)/$(MODULE)
-units: $(UNITS) $(TOOLS) $(TORTURE) $(B)/bench/bench
+units: $(UNITS) $(TOOLS) $(TORTURE) $(B)/bench/bench $(B)/bench/commit/commit
 
 # ---- what the goals need: one quick probe, silent where all is there, before anything else
 

@@ -21,6 +21,8 @@ SELECT h5mem_flush('f');
 --! check
 SELECT count(*) = $2 AND sum(length(content)) = 200 * $2 AND count(embedding) = $2 FROM f;
 SELECT h5mem_verify('f') = 'ok';
+SELECT sum(content IS NOT bench_chars(id, 200) OR embedding IS NOT bench_demo(id, 384)) = 0
+  FROM (SELECT * FROM f LIMIT 100);
 --! facts
 SELECT bench_file_bytes('f.h5') AS file_bytes, bench_file_bytes('f.h5') / $2 AS bytes_a_row,
        json_extract(h5mem_stats('f'), '$.text_index_bytes') / $2 AS of_it_words,
@@ -68,6 +70,8 @@ INSERT INTO f(content, embedding, timestamp, session, channel)
 SELECT h5mem_flush('f');
 --! check
 SELECT count(*) = 10000 AND sum(length(content)) = 10000 * $1 FROM f;
+SELECT sum(content IS NOT bench_chars(id, $1) OR embedding IS NOT bench_demo(id, 384)) = 0
+  FROM (SELECT * FROM f LIMIT 100);
 --! facts
 SELECT bench_file_bytes('f.h5') AS file_bytes, bench_file_bytes('f.h5') / 10000 AS bytes_a_row;
 --! end

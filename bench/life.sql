@@ -113,10 +113,15 @@ SELECT access_count > 0 FROM t WHERE id = :id;
 --! row importance_at_10k per 1 rows
 --! answers clawhdf5: Importance scoring, 25 us, against 50 rows of one tier
 --! target 0.06
+--! setup
+CREATE VIRTUAL TABLE lone USING h5mem('lone.h5', dim=384, synchronous=off);
 --! bind :v vec 384
 --! timed 300
 SELECT h5mem_importance('t', 'The train to Oslo leaves on Friday at 7:30', :v, 'user');
 --! check
+DELETE FROM lone;
+INSERT INTO lone(embedding) SELECT embedding FROM t ORDER BY bench_distance(embedding, :v, 'cosine') LIMIT 1;
+SELECT abs(h5mem_importance('t', 'x', :v, NULL) - h5mem_importance('lone', 'x', :v, NULL)) < 1e-6;
 SELECT h5mem_importance('t', 'x', embedding, NULL) < h5mem_importance('t', 'x', :v, NULL) + 1e-9 FROM t WHERE id = 77;
 
 --! row top_1_at_10k per 100 queries
@@ -127,7 +132,9 @@ CREATE TABLE asked AS WITH RECURSIVE s(i) AS (SELECT 20001 UNION ALL SELECT i + 
 --! timed 20
 SELECT count((SELECT id FROM t WHERE embedding MATCH v AND k = 1 AND exact = 1)) FROM asked;
 --! check
-SELECT count(*) = 100 FROM asked;
+SELECT abs(h5mem_distance(v, (SELECT embedding FROM t WHERE embedding MATCH v AND k = 1 AND exact = 1)) -
+           (SELECT min(bench_distance(embedding, v, 'cosine')) FROM t)) < 1e-6
+  FROM asked WHERE rowid = 1 + :run * 7 % 100;
 
 --! row merge_100_at_10k per 100 rows
 --! answers a pass that rates and merges a hundred new rows among ten thousand; all else of the pass is in it

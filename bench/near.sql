@@ -2,7 +2,7 @@
 -- what they take. `noise`: independent components, on which the followed system's own rows run.
 --! subsystem near
 
---! repeat ivf,10k,10000,short,IVF~10K~at~128~dimensions~and~recall~.36,27~us rairs,10k,10000,short,RAIRS~10K~at~128~dimensions~and~recall~.52,159~us ivf,100k,100000,normal,IVF~100K~at~recall~.22,1.32~ms ivfpq,100k,100000,normal,IVF-PQ~100K~at~recall~.20,1.19~ms rairs,100k,100000,normal,RAIRS~(not~published~at~100K), auto,1m,1000000,long,(nothing~at~1M),
+--! repeat ivf,1k,1000,short,IVF~1K,(not~published) ivfpq,1k,1000,short,IVF-PQ~1K,(not~published) rairs,1k,1000,short,RAIRS~1K,(not~published) ivf,10k,10000,short,IVF~10K~at~128~dimensions~and~recall~.36,27~us ivfpq,10k,10000,normal,IVF-PQ~10K,(not~published) rairs,10k,10000,short,RAIRS~10K~at~128~dimensions~and~recall~.52,159~us ivf,100k,100000,normal,IVF~100K~at~recall~.22,1.32~ms ivfpq,100k,100000,normal,IVF-PQ~100K~at~recall~.20,1.19~ms rairs,100k,100000,normal,RAIRS~100K,(not~published) auto,1m,1000000,long,(nothing~at~1M),(not~published)
 --! row build_$1_$2 per $3 rows
 --! from $4
 --! answers clawhdf5: its times leave building out

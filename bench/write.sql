@@ -21,6 +21,8 @@ INSERT INTO s_$1(content, embedding, timestamp, session)
   SELECT content, embedding, :run, 's-1' FROM source WHERE i = :run % 5000;
 --! check
 SELECT count(*) >= :runs AND count(embedding) = count(*) AND min(length(content)) = 131 FROM s_$1;
+SELECT count(*) = 0 FROM s_$1 AS o JOIN source AS s ON s.i = o.timestamp % 5000
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 --! facts
 SELECT round((json_extract(h5mem_stats('s_$1'), '$.syncs') - syncs) * 1.0 / (SELECT count(*) FROM s_$1), 3)
        AS syncs_each FROM before WHERE name = 's_$1';
@@ -38,6 +40,8 @@ INSERT INTO kept(content, embedding, timestamp, session)
   SELECT content, embedding, :run, 's-1' FROM source WHERE i = :run % 5000;
 --! check
 SELECT count(*) >= 1000 + :runs FROM kept;
+SELECT count(*) = 0 FROM kept AS o JOIN source AS s ON s.i = o.timestamp % 5000
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 
 --! row save_1_folded per 1 rows
 --! answers clawhdf5: Single save (no WAL), 61 us: every row is in the HDF5 file at once, no sync
@@ -51,6 +55,8 @@ INSERT INTO n(content, embedding, timestamp, session)
 SELECT h5mem_flush('n');
 --! check
 SELECT count(*) >= :runs FROM n;
+SELECT count(*) = 0 FROM n AS o JOIN source AS s ON s.i = o.timestamp % 5000
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 SELECT json_extract(h5mem_stats('n'), '$.log_rows') = 0;
 --! facts
 SELECT bench_file_bytes('n.h5') / (SELECT count(*) FROM n) AS bytes_a_row;
@@ -66,6 +72,8 @@ INSERT INTO b$1(content, embedding, timestamp, session)
   SELECT content, embedding, i, 's-1' FROM source WHERE i < $1;
 --! check
 SELECT count(*) % $1 = 0 AND count(*) >= $1 * :runs FROM b$1;
+SELECT count(*) = 0 FROM b$1 AS o JOIN source AS s ON s.i = o.timestamp
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 
 --! row batch_$1_folded per $1 rows
 --! answers clawhdf5: Batch $1, $2: what it writes is the HDF5 file
@@ -78,6 +86,8 @@ INSERT INTO bf$1(content, embedding, timestamp, session)
 SELECT h5mem_flush('bf$1');
 --! check
 SELECT count(*) % $1 = 0 AND count(*) >= $1 * :runs FROM bf$1;
+SELECT count(*) = 0 FROM bf$1 AS o JOIN source AS s ON s.i = o.timestamp
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 SELECT json_extract(h5mem_stats('bf$1'), '$.log_rows') = 0;
 
 --! row batch_$1_full per $1 rows
@@ -91,6 +101,8 @@ INSERT INTO bs$1(content, embedding, timestamp, session)
   SELECT content, embedding, i, 's-1' FROM source WHERE i < $1;
 --! check
 SELECT count(*) % $1 = 0 AND count(*) >= $1 * :runs FROM bs$1;
+SELECT count(*) = 0 FROM bs$1 AS o JOIN source AS s ON s.i = o.timestamp
+ WHERE o.content IS NOT s.content OR o.embedding IS NOT s.embedding;
 --! facts
 SELECT round((json_extract(h5mem_stats('bs$1'), '$.syncs') - syncs) * $1.0 / (SELECT count(*) FROM bs$1), 3)
        AS syncs_each FROM before WHERE name = 'bs$1';

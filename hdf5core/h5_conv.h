@@ -21,7 +21,7 @@ int h5_type_same(const h5_type *a, const h5_type *b);
 /* 1 when values of the type hold places in the file: variable length, references. */
 int h5_type_points(const h5_type *t);
 /* n values of a type as values of another, both in their own byte order. H5_UNSUPPORTED when they
-** are neither the same nor both numbers or both fixed strings. */
+** are neither the same nor made of numbers, fixed strings, enums, compounds and arrays alike. */
 int h5_retype(const h5_type *from, const void *in, const h5_type *to, void *out, uint64_t n,
               h5_error *err);
 

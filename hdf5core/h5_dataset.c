@@ -274,8 +274,16 @@ static int read_plain(h5_reader *r, const uint64_t *start, const uint64_t *count
 int h5_dataset_read_stored(h5_file *f, const h5_object *o, const uint64_t *start,
                            const uint64_t *count, void *buf, size_t bytes, h5_error *err)
 {
-    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    h5_deep deep = {.left = H5_VIRTUAL_WORK_MAX};
     (void)f;
+    return h5_dataset_read_deep(o, start, count, buf, bytes, &deep, err);
+}
+
+int h5_dataset_read_values(h5_heaps *h, const h5_object *o, const uint64_t *start,
+                           const uint64_t *count, void *buf, size_t bytes, h5_error *err)
+{
+    h5_deep deep = {.left = H5_VIRTUAL_WORK_MAX, .heaps = h};
+    h5_heaps_forget(h);
     return h5_dataset_read_deep(o, start, count, buf, bytes, &deep, err);
 }
 

@@ -43,6 +43,14 @@ struct h5_heaps {
     size_t n, cap;
     uint64_t left;  /* bytes of collections that may still be read */
     h5_arena texts; /* names of attributes */
+
+    object *kept; /* of other files, by index from 0 */
+    size_t nkept, kept_cap;
+    h5_arena copies;         /* of those that had to be changed */
+    struct h5_heaps *others; /* whose collections the rest point into */
+    struct h5_heaps *next;   /* in such a list */
+    uint64_t adopted;        /* bytes of their collections */
+    struct h5_heaps *owner;  /* NULL, or the heaps that this one counts against */
 };
 
 int h5_heaps_open(h5_file *f, h5_heaps **out, h5_error *err)
@@ -65,11 +73,62 @@ void h5_heaps_close(h5_heaps *h)
 {
     if (!h)
         return;
+    h5_heaps_forget(h);
     for (size_t i = 0; i < h->n; i++)
         drop(&h->list[i]);
     h5_free(h->list);
+    h5_free(h->kept);
     h5_arena_free(&h->texts);
     h5_free(h);
+}
+
+uint64_t h5_heaps_kept_addr(const h5_heaps *h)
+{
+    return (UINT64_MAX >> (64 - 8 * h->f->offsets)) - 1;
+}
+
+void h5_heaps_forget(h5_heaps *h)
+{
+    h->nkept = 0;
+    h->adopted = 0;
+    h5_arena_free(&h->copies);
+    h->copies.head = NULL;
+    while (h->others) {
+        h5_heaps *other = h->others;
+        h->others = other->next;
+        h5_heaps_close(other);
+    }
+}
+
+int h5_heaps_keep(h5_heaps *h, const uint8_t *p, uint64_t n, uint32_t *index, h5_error *err)
+{
+    if (h->nkept == UINT32_MAX)
+        return h5_fail(err, H5_LIMIT, H5_UNDEF, "virtual dataset: %zu values of other files",
+                       h->nkept);
+    if (!h5_grow((void **)&h->kept, &h->kept_cap, h->nkept, sizeof *h->kept))
+        return h5_fail_nomem(err, "values of other files");
+    *index = (uint32_t)h->nkept;
+    h->kept[h->nkept++] = (object){.index = *index, .p = p, .n = n};
+    return H5_OK;
+}
+
+uint8_t *h5_heaps_alloc(h5_heaps *h, size_t n)
+{
+    return h5_arena_alloc(&h->copies, n);
+}
+
+void h5_heaps_adopt(h5_heaps *h, h5_heaps *from)
+{
+    from->f = NULL;
+    from->next = h->others;
+    h->others = from;
+}
+
+int h5_heaps_open_for(h5_heaps *h, h5_file *f, h5_heaps **out, h5_error *err)
+{
+    H5_TRY(h5_heaps_open(f, out, err));
+    (*out)->owner = h;
+    return H5_OK;
 }
 
 /* Bytes before the objects of a collection, and before the data of an object. */
@@ -128,7 +187,13 @@ static int load(h5_heaps *h, uint64_t addr, collection *c, h5_error *err)
     if (!sig || version != 1 || n < bytes || n > h->left)
         return h5_fail(err, H5_FORMAT, addr, "global heap: version %u, %" PRIu64 " bytes", version,
                        n);
+    if (h->owner && n > H5_VIRTUAL_HEAPS_MAX - h->owner->adopted)
+        return h5_fail(err, H5_LIMIT, addr,
+                       "virtual dataset: heaps of other files above H5_VIRTUAL_HEAPS_MAX = %u",
+                       H5_VIRTUAL_HEAPS_MAX);
     H5_TRY(h5_file_load(h->f, addr, n, "global heap", &c->bytes, err));
+    if (h->owner)
+        h->owner->adopted += n;
     int rc = index_objects(h->f, c, (size_t)n, err);
     if (rc != H5_OK)
         drop(c);
@@ -169,10 +234,13 @@ int h5_heaps_object(h5_heaps *h, uint64_t addr, uint32_t index, const uint8_t **
     const collection *c = NULL;
     *out = NULL;
     *n = 0;
-    H5_TRY(find(h, addr, &c, err));
     const object key = {.index = index};
     const object *found = NULL;
-    if (c->nobject > 0)
+    if (h->nkept > 0 && addr == h5_heaps_kept_addr(h))
+        found = index < h->nkept ? &h->kept[index] : NULL;
+    else
+        H5_TRY(find(h, addr, &c, err));
+    if (c && c->nobject > 0)
         found = bsearch(&key, c->objects, c->nobject, sizeof key, by_index);
     if (!found)
         return h5_fail(err, H5_FORMAT, addr, "global heap: no object %u", (unsigned)index);

@@ -56,6 +56,14 @@
 #define H5_VIRTUAL_WORK_MAPPING 16u
 #define H5_VIRTUAL_WORK_OPEN    256u
 
+/* Bytes of global heaps that one read takes from the sources of a virtual dataset: its values of
+** variable length stay in memory until the next. Two values that are wanted may lie far apart in a
+** large heap, so this is more than what they take. */
+#define H5_VIRTUAL_HEAPS_MAX  (128u << 20)
+/* Work for one value of variable length inside another that comes from another file: it is copied,
+** 40 bytes of memory each, and a million outer ones may all name the same. */
+#define H5_VIRTUAL_WORK_INNER 16u
+
 /* Bytes that are read at once from the source of a virtual dataset: parts that lie closer together
 ** are read with what is between them. */
 #define H5_VIRTUAL_READ_MAX (4u << 20)

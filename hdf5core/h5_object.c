@@ -128,7 +128,7 @@ static int settle_virtual(h5_object *o, h5_deep *deep, h5_error *err)
 
 int h5_object_open(h5_file *f, uint64_t addr, h5_object **out, h5_error *err)
 {
-    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    h5_deep deep = {.left = H5_VIRTUAL_WORK_MAX};
     return h5_object_open_deep(f, addr, &deep, out, err);
 }
 
@@ -278,7 +278,7 @@ int h5_object_find(h5_file *f, const char *path, h5_object **out, h5_error *err)
 {
     if (path[strspn(path, "/")] == 0)
         return h5_object_open(f, f->root, out, err);
-    h5_deep deep = {0, H5_VIRTUAL_WORK_MAX};
+    h5_deep deep = {.left = H5_VIRTUAL_WORK_MAX};
     return h5_object_find_deep(f, path, &deep, out, err);
 }
 

@@ -50,7 +50,8 @@ typedef struct h5_layout {
 /* One call that leads from object to object: how deep it is, and what it may still do. */
 typedef struct h5_deep {
     int depth;
-    uint64_t left; /* of H5_VIRTUAL_WORK_MAX */
+    uint64_t left;   /* of H5_VIRTUAL_WORK_MAX */
+    h5_heaps *heaps; /* where values of other files go; NULL = nowhere */
 } h5_deep;
 
 struct h5_object {

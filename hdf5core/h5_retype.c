@@ -4,7 +4,7 @@
  * What the source of a virtual dataset has need not be what the dataset promises. Numbers become
  * the nearest number of the other type as libhdf5 has it: an integer that does not fit becomes the
  * largest or smallest that does, a fraction is cut off, what is no number is 0. Fixed strings are
- * cut or filled up.
+ * cut or filled up. Compounds and enums go by names, arrays of one shape by their elements.
  *
  * ERRORS   H5_UNSUPPORTED any other pair of types
  * TESTS    test_h5virtual.py
@@ -160,27 +160,70 @@ static void retype_text(const h5_type *from, const uint8_t *in, const h5_type *t
     memcpy(out, in, n);
 }
 
+static int is_number(const h5_type *t)
+{
+    return t->cls == H5_CLASS_FLOAT ||
+           ((t->cls == H5_CLASS_INTEGER || t->cls == H5_CLASS_ENUM) && t->size <= 8);
+}
+
+/* The value of the same name, all ones where there is none. */
+static void retype_enum(const h5_type *from, const uint8_t *in, const h5_type *to, uint8_t *out)
+{
+    const char *name = h5_value_enum(from, in);
+    memset(out, 0xFF, to->size);
+    for (uint32_t i = 0; name && i < to->nmember; i++)
+        if (strcmp(to->member[i].name, name) == 0)
+            memcpy(out, to->member[i].value, to->size);
+}
+
+/* The fields of the same names; the others are 0. */
+static int retype_compound(const h5_type *from, const uint8_t *in, const h5_type *to, uint8_t *out,
+                           h5_error *err)
+{
+    memset(out, 0, to->size);
+    for (uint32_t i = 0; i < to->nmember; i++) {
+        const h5_member *want = &to->member[i];
+        for (uint32_t j = 0; j < from->nmember; j++) {
+            const h5_member *have = &from->member[j];
+            if (strcmp(have->name, want->name) == 0)
+                H5_TRY(h5_retype(have->type, in + have->offset, want->type, out + want->offset, 1,
+                                 err));
+        }
+    }
+    return H5_OK;
+}
+
+static int same_dims(const h5_type *a, const h5_type *b)
+{
+    return a->rank == b->rank && memcmp(a->dims, b->dims, a->rank * sizeof *a->dims) == 0;
+}
+
 int h5_retype(const h5_type *from, const void *in, const h5_type *to, void *out, uint64_t n,
               h5_error *err)
 {
     const uint8_t *p = in;
     uint8_t *q = out;
-    int number = (from->cls == H5_CLASS_FLOAT ||
-                  (from->cls == H5_CLASS_INTEGER && from->size <= 8)) &&
-                 (is_whole(to) || is_ieee(to));
+    int number = is_number(from) && (is_whole(to) || is_ieee(to)), cls = from->cls;
     if (h5_type_same(from, to)) {
         memcpy(out, in, (size_t)(n * from->size));
         return H5_OK;
     }
-    if (!number && (from->cls != H5_CLASS_STRING || to->cls != H5_CLASS_STRING))
+    if (cls == H5_CLASS_ARRAY && to->cls == cls && same_dims(from, to))
+        return h5_retype(from->base, in, to->base, out, n * (from->size / from->base->size), err);
+    if (!number && (cls != to->cls ||
+                    (cls != H5_CLASS_STRING && cls != H5_CLASS_ENUM && cls != H5_CLASS_COMPOUND)))
         return h5_fail(err, H5_UNSUPPORTED, H5_UNDEF,
                        "class %u of %u bytes as class %u of %u bytes", from->cls,
                        (unsigned)from->size, to->cls, (unsigned)to->size);
     for (uint64_t i = 0; i < n; i++, p += from->size, q += to->size) {
         if (number)
             retype_number(from, p, to, q);
-        else
+        else if (cls == H5_CLASS_STRING)
             retype_text(from, p, to, q);
+        else if (cls == H5_CLASS_ENUM)
+            retype_enum(from, p, to, q);
+        else
+            H5_TRY(retype_compound(from, p, to, q, err));
     }
     return H5_OK;
 }

@@ -169,6 +169,7 @@ static int source_file(h5_source *s, const char *name, h5_file **f, h5_error *er
         return H5_OK;
     }
     h5_source_close(s);
+    s->serial++;
     s->name = h5_malloc(strlen(name) + 1);
     if (!s->name)
         return h5_fail_nomem(err, "a name");

@@ -45,7 +45,8 @@ typedef struct h5_source {
     const h5_object *o; /* the virtual dataset */
     h5_deep *deep;
     h5_file *other;   /* another file that is open, NULL = none */
-    char *name;       /* its name */
+    char *name;       /* its name, */
+    uint64_t serial;  /* and number, from 1 */
     h5_object *found; /* the source, NULL when there is none */
 } h5_source;
 
@@ -65,6 +66,11 @@ int h5_mapping_block(const h5_mapping *m, uint64_t i, h5_selection *out);
 
 /* Sets the sizes of unlimited dimensions by what the sources have. */
 int h5_virtual_extents(h5_object *o, h5_deep *deep, h5_error *err);
+/* Makes n elements of type t at p, which come from the file of `from`, elements of the file of
+** deep->heaps: what their values of variable length name is kept there. H5_UNSUPPORTED when there
+** is no such, and for references. */
+int h5_virtual_move(h5_deep *deep, h5_heaps *from, const h5_type *t, uint8_t *p, uint64_t n,
+                    h5_error *err);
 /* Copies a hyperslab. */
 int h5_virtual_read(const h5_object *o, const uint64_t *start, const uint64_t *count, uint8_t *dst,
                     h5_deep *deep, h5_error *err);

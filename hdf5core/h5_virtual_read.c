@@ -6,7 +6,7 @@
  * source's selection by their number, and stretches that lie close together in the source are read
  * as one box.
  *
- * ERRORS   those of the sources; H5_UNSUPPORTED values that point into another file
+ * ERRORS   those of the sources; H5_UNSUPPORTED references into another file
  * TESTS    test_h5virtual.py, test_h5show.py
  *
  * SPDX-License-Identifier: MIT
@@ -33,6 +33,9 @@ typedef struct reading {
     const h5_mapping *m;
     const h5_selection *from; /* settled in the source */
     int same;                 /* the source has the type of the dataset */
+    int points;               /* its values point into another file than this one, */
+    h5_heaps *heaps;          /* whose heaps these are; NULL before the first */
+    uint64_t serial;          /* and its number in source, 0: another, at the end of a link */
     piece list[PIECES];
     size_t n;
     uint64_t first[H5_RANK_MAX], last[H5_RANK_MAX]; /* box around the pieces, in the source */
@@ -67,7 +70,7 @@ static int flush(reading *r, h5_error *err)
         count[i] = r->last[i] - r->first[i] + 1;
         step[i] = i == d->rank - 1 ? 1 : step[i + 1] * count[i + 1];
     }
-    int direct = r->n == 1 && r->same && n == r->list[0].n;
+    int direct = r->n == 1 && r->same && !r->points && n == r->list[0].n;
     uint8_t *box = direct ? r->dst + r->list[0].to * size : h5_malloc((size_t)(n * d->type.size));
     if (!box)
         return h5_fail_nomem(err, "a part of a virtual dataset");
@@ -81,8 +84,11 @@ static int flush(reading *r, h5_error *err)
         place_of(p->from, d->rank, d->dims, at);
         for (int k = 0; k < d->rank; k++)
             in += (at[k] - r->first[k]) * step[k];
-        rc = h5_retype(&d->type, box + in * d->type.size, &r->o->info->type, r->dst + p->to * size,
-                       p->n, err);
+        if (r->points)
+            rc = h5_virtual_move(r->deep, r->heaps, &d->type, box + in * d->type.size, p->n, err);
+        if (rc == H5_OK)
+            rc = h5_retype(&d->type, box + in * d->type.size, &r->o->info->type,
+                           r->dst + p->to * size, p->n, err);
     }
     if (!direct)
         h5_free(box);
@@ -204,6 +210,23 @@ static int meet_regular(reading *r, const h5_selection *s, h5_error *err)
     return H5_OK;
 }
 
+/* Heaps of the file of the source, where its values point into. */
+static int use_heaps(reading *r, h5_file *f, h5_error *err)
+{
+    h5_heaps *to = r->deep->heaps;
+    uint64_t serial = f == r->source.other ? r->source.serial : 0;
+    if (r->heaps && serial > 0 && r->serial == serial)
+        return H5_OK;
+    if (!to)
+        return h5_fail(err, H5_UNSUPPORTED, r->o->oh.addr,
+                       "virtual dataset of values that point into another file, read without "
+                       "heaps to keep them in");
+    if (r->heaps)
+        h5_heaps_adopt(to, r->heaps);
+    r->serial = serial;
+    return h5_heaps_open_for(to, f, &r->heaps, err);
+}
+
 /* What one source gives: `to` is settled in the dataset. */
 static int read_source(reading *r, const h5_selection *to, h5_selection *from, h5_error *err)
 {
@@ -212,9 +235,9 @@ static int read_source(reading *r, const h5_selection *to, h5_selection *from, h
     if (d->space == H5_SPACE_NULL)
         return H5_OK;
     r->same = h5_type_same(&d->type, &r->o->info->type);
-    if (source->f != r->o->f && h5_type_points(&d->type))
-        return h5_fail(err, H5_UNSUPPORTED, r->o->oh.addr,
-                       "virtual dataset of values that point into another file");
+    r->points = source->f != r->o->f && h5_type_points(&d->type);
+    if (r->points)
+        H5_TRY(use_heaps(r, source->f, err));
     r->from = from;
     H5_TRY(h5_selection_settle(from, d->rank, d->dims, r->o->oh.addr, err));
     H5_TRY(to->run ? meet_runs(r, to, err) : meet_regular(r, to, err));
@@ -309,6 +332,8 @@ int h5_virtual_read(const h5_object *o, const uint64_t *start, const uint64_t *c
         h5_selection_free(&m->to);
         h5_selection_free(&m->from);
     }
+    if (r->heaps) // after a failure as well: what was moved points there
+        h5_heaps_adopt(deep->heaps, r->heaps);
     h5_source_close(&r->source);
     h5_virtual_close(&v);
     h5_free(r);

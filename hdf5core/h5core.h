@@ -438,6 +438,13 @@ void h5_heaps_close(h5_heaps *h);
 int h5_vlen(h5_heaps *h, const h5_type *t, const void *p, const uint8_t **data, uint64_t *n,
             h5_error *err);
 
+/* h5_dataset_read_stored for values of any type: those of variable length that a virtual dataset
+** takes from other files are kept in h, which must be of the file of o, until the next call of this
+** with h, or its end. The other functions give H5_UNSUPPORTED for such, and so does this for
+** references. */
+int h5_dataset_read_values(h5_heaps *h, const h5_object *o, const uint64_t *start,
+                           const uint64_t *count, void *buf, size_t bytes, h5_error *err);
+
 /* What a reference points to. */
 typedef struct h5_ref {
     uint64_t addr;            /* of the object header; H5_UNDEF: a null reference */

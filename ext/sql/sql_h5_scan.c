@@ -227,7 +227,7 @@ static int load(sql_h5 *h, sql_h5_scan *s)
     }
     s->ahead = s->ahead < AHEAD_MAX ? 4 * s->ahead : s->ahead;
     h5_error_clear(&err);
-    if (h5_dataset_read_stored(h->file, s->object, start, count, s->buf, (size_t)bytes, &err) !=
+    if (h5_dataset_read_values(h->heaps, s->object, start, count, s->buf, (size_t)bytes, &err) !=
         H5_OK) {
         return sql_h5_fail_core(h, &err);
     }

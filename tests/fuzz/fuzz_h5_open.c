@@ -44,13 +44,10 @@ static int known(int rc)
 }
 
 /* What elements of variable length and references lead to. */
-static void follow_values(walk *w, const h5_type *t, const uint8_t *p, size_t n)
+static void follow_values(h5_heaps *heaps, const h5_type *t, const uint8_t *p, size_t n)
 {
-    h5_heaps *heaps;
     h5_error err;
-    h5_error_clear(&err);
-    if ((t->cls != H5_CLASS_VLEN && t->cls != H5_CLASS_REFERENCE) ||
-        known(h5_heaps_open(w->f, &heaps, &err)) != H5_OK)
+    if (t->cls != H5_CLASS_VLEN && t->cls != H5_CLASS_REFERENCE)
         return;
     for (size_t i = 0; i + t->size <= n && i / t->size < ELEMENTS_MAX; i += t->size) {
         const uint8_t *data;
@@ -62,7 +59,6 @@ static void follow_values(walk *w, const h5_type *t, const uint8_t *p, size_t n)
         else
             known(h5_reference(heaps, t, p + i, &ref, &err));
     }
-    h5_heaps_close(heaps);
 }
 
 /* Whether the budget allows to look up the chunks of a box of count elements. */
@@ -102,8 +98,11 @@ static void read_box(walk *w, const h5_object *o, const uint64_t *start, const u
         return;
     h5_error err;
     h5_error_clear(&err);
-    if (known(h5_dataset_read_stored(w->f, o, start, count, buf, (size_t)n, &err)) == H5_OK)
-        follow_values(w, &d->type, buf, (size_t)n);
+    h5_heaps *heaps;
+    if (known(h5_heaps_open(w->f, &heaps, &err)) == H5_OK &&
+        known(h5_dataset_read_values(heaps, o, start, count, buf, (size_t)n, &err)) == H5_OK)
+        follow_values(heaps, &d->type, buf, (size_t)n);
+    h5_heaps_close(heaps);
     h5_error_clear(&err);
     known(h5_dataset_read(w->f, o, start, count, buf, (size_t)n, &err));
     free(buf);

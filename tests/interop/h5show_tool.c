@@ -408,7 +408,7 @@ static void show_values(const h5_object *o, const h5_dataset_info *d, uint64_t c
     size_t n = (size_t)count * d->type.size;
     uint8_t *buf = n <= most ? malloc(n + 1) : NULL;
     h5_error_clear(&err);
-    int rc = buf ? h5_dataset_read_stored(file, o, start, d->dims, buf, n, &err)
+    int rc = buf ? h5_dataset_read_values(heaps, o, start, d->dims, buf, n, &err)
                  : h5_fail(&err, H5_LIMIT, H5_UNDEF, "more bytes than this tool takes");
     if (rc == H5_OK) {
         show_data(&d->type, buf, count);

@@ -14,33 +14,12 @@ import subprocess
 
 import pytest
 
-from harness.cprog import environment, program, unharmed
+from harness.h5show import show
 
 # Files of the data folder that are entirely right; it may only rise.
 RIGHT = 1180
 
 EXEMPT = ("filter 32013 ", "filter 307 ", "filter 32002 ")
-
-
-def records(output):
-    """The lines of h5show_tool, each with the bytes of its data."""
-    at = 0
-    while at < len(output):
-        end = output.index(b"\n", at)
-        record = json.loads(output[at:end].decode("utf-8", "surrogateescape"))
-        at = end + 1 + record["bytes"]
-        yield record, output[end + 1:at]
-
-
-def cut(records_of):
-    """Gives each leaf its bytes: attributes stand before nothing, values of the object first."""
-    for record, data in records_of:
-        at = 0
-        for holder in [record] + record.get("attrs", []):
-            for leaf in holder.get("data", []):
-                leaf["raw"] = data[at:at + leaf["bytes"]]
-                at += leaf["bytes"]
-        yield record
 
 
 def same_leaf(want, leaf, names):
@@ -160,14 +139,12 @@ def faults_of_object(want, have, names):
 
 def faults_of(root, file):
     try:
-        done = subprocess.run([program("interop/h5show_tool"), root / "dev" / file["path"]], capture_output=True,
-                              env=environment(), timeout=60)
+        have, done = show(root / "dev" / file["path"], timeout=60)
     except subprocess.TimeoutExpired:
         yield "timeout"
         return
-    if unharmed(done).returncode != 0:
+    if done.returncode != 0:
         yield done.stderr.decode(errors="replace").strip()
-    have = {r["path"]: r for r in cut(records(done.stdout))}
     names = {r["addr"]: p for p, r in have.items() if r["kind"] in ("group", "dataset", "named-type")}
     for want in file["objects"]:
         path = from_hex(want["path_hex"]) if "path_hex" in want else want["path"]
@@ -204,8 +181,6 @@ def test_damaged_files(data, report):
     files = sorted(p for p in (data("h5corpus") / "corrupt/dev").rglob("*") if p.is_file() and p.suffix != ".jsonl")
     codes = collections.Counter()
     for path in files:
-        done = subprocess.run([program("interop/h5show_tool"), path, str(64 << 20)], capture_output=True,
-                              env=environment(), timeout=60)
-        codes[unharmed(done).returncode] += 1
+        codes[show(path, str(64 << 20), timeout=60)[1].returncode] += 1
     assert sum(codes.values()) > 300 and set(codes) <= {0, 1}
     report(f"damaged foreign files: {codes[0]} opened, {codes[1]} refused")

@@ -445,9 +445,17 @@ def test_virtual_datasets(h5, connect):
             s["d"] = np.arange(4) + 10 * i
         layout[i] = h5py.VirtualSource(f"s{i}.h5", "d", (4,))
     h5.create_virtual_dataset("v", layout, fillvalue=-1)
+    text = h5py.string_dtype()
+    names = h5py.VirtualLayout((3, 2), text)
+    for i in (0, 2):
+        with h5py.File(f"s{i}.h5", "a") as s:
+            s.create_dataset("t", data=[f"name {i}", ""], dtype=text)
+        names[i] = h5py.VirtualSource(f"s{i}.h5", "t", (2,), text)
+    h5.create_virtual_dataset("names", names)
     h5.close()
     con = connect()
     assert values(con, "/v") == [0, 1, 2, 3, -1, -1, -1, -1, 20, 21, 22, 23]
+    assert values(con, "/names") == ["name 0", "", "", "", "name 2", ""]
     assert rows(con, "SELECT layout, shape FROM hdf5_objects('t.h5') WHERE path = '/v'") == [("virtual", "[3,4]")]
 
 

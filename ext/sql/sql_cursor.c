@@ -55,6 +55,7 @@ typedef struct query {
     sqlite3_value *text; /* the text query */
     unsigned fields;
     double context; /* where the query gives none */
+    uint32_t labels[ST_LABELS_MAX];
 } query;
 
 static void query_free(query *w)
@@ -164,15 +165,39 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
     }
 }
 
-// What the words of the query say beside what they mean.
-static int read_question(sql_cursor *c, st_query *q, sqlite3_value *text)
+static int in_word(char c)
 {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
+}
+
+// Words that a turn may begin with, as names do; stop words say nothing of who spoke.
+static void read_labels(const char *s, size_t n, query *w)
+{
+    w->q.labels = w->labels;
+    for (size_t i = 0, from; i < n && w->q.nlabel < ST_LABELS_MAX; i++) {
+        for (from = i; i < n && in_word(s[i]);) {
+            i++;
+        }
+        uint32_t label = i > from && !sql_is_stop_word(s + from, i - from)
+                             ? st_text_label(s + from, i - from)
+                             : 0;
+        if (label) {
+            w->labels[w->q.nlabel++] = label;
+        }
+    }
+}
+
+// What the words of the query say beside what they mean.
+static int read_question(sql_cursor *c, query *w, sqlite3_value *text)
+{
+    st_query *q = &w->q;
     const char *s = (const char *)sqlite3_value_text(text);
     if (!s) {
         return sqlite3_value_type(text) == SQLITE_NULL ? SQLITE_OK : SQLITE_NOMEM;
     }
     size_t n = (size_t)sqlite3_value_bytes(text);
     q->asks = st_text_asks(s, n);
+    read_labels(s, n, w);
     sql_dates_read(s, n, &c->dates);
     if (c->dates.n) {
         q->dated = sql_dates_weight;
@@ -224,7 +249,7 @@ static int read_query(sql_table *t, sql_cursor *c, query *w, const char *codes, 
         w->q.hint = (uint64_t)w->limit + (uint64_t)w->offset;
     }
     settle(c, w);
-    return w->text ? read_question(c, &w->q, w->text) : SQLITE_OK;
+    return w->text ? read_question(c, w, w->text) : SQLITE_OK;
 }
 
 /* -------------------------------------------------------------------------------------- xFilter */

@@ -3,7 +3,7 @@
  *
  *     {"score":0.31, "distance":0.62, "rank":-7.1,
  *      "shares":{"text":0.18, "date":0.05, "vector":0.02, "before":0.1, "after":0.03},
- *      "sum":0.33, "factors":{"asks":1, "fusion":0.94, "recency":...}}
+ *      "sum":0.33, "factors":{"asks":1, "speaker":1.5, "fusion":0.94, "recency":...}}
  *
  * Shares add up to sum (date is a share of text, within it); sum times the factors is the score, or
  * with mmr what likeness was taken from. What had no part is left out.
@@ -39,6 +39,7 @@ static char *as_json(const st_why *w)
     number(s, &n, "sum", w->sum);
     sqlite3_str_appendall(s, ",\"factors\":{");
     number(s, &factors, "asks", w->asks);
+    number(s, &factors, "speaker", w->speaker);
     number(s, &factors, "fusion", w->fusion);
     number(s, &factors, "recency", w->recency);
     number(s, &factors, "importance", w->importance);

@@ -23,11 +23,16 @@
 #include <stdlib.h>
 
 enum { VECTOR, TEXT, BATCH_FIRST = 64, BATCH_MOST = 4096, ROUND_ROWS = 4096 };
+enum { COUNTED = 100 }; // positions of a ranking; what comes later, or is not in it, is the next
 
 // A turn without a word counts a third, one of 150 bytes two thirds.
 #define SHORT_ADD  50.0
 #define SHORT_TURN 100.0
 #define ASKS       0.5
+#define SPEAKER    1.5
+// The weight of a neighbour by how many turns away it is, beside that of the one next to a turn.
+static const double fades[ST_TURN_STEPS] = {1, 1.0 / 3};
+#define FADES (1 + 1.0 / 3) // all of one side
 
 /* ---------------------------------------------------------------------------------------- parts */
 
@@ -140,11 +145,48 @@ static double asks_factor(const st_blend *b, uint64_t row)
     return halve ? ASKS : 1;
 }
 
-/* The fused part of a row, neighbours and asking in it. */
+/* The turn of somebody whom the query names. */
+static double speaker_factor(const st_blend *b, uint64_t row)
+{
+    uint32_t label = b->set.named ? st_turn_label(b->base, b->rest, row) : 0;
+    if (!label || !(b->set.named >> (label & 63) & 1)) {
+        return 1;
+    }
+    for (size_t i = 0; i < b->set.nlabel; i++) {
+        if (b->set.label[i] == label) {
+            return SPEAKER;
+        }
+    }
+    return 1;
+}
+
+static double turn_factor(const st_blend *b, uint64_t row)
+{
+    return asks_factor(b, row) * speaker_factor(b, row);
+}
+
+static const st_neighbours nobody = {{ST_TURN_NONE64, ST_TURN_NONE64},
+                                     {ST_TURN_NONE64, ST_TURN_NONE64}};
+
+/* What the neighbours on one side add to a part. */
+static int side_part(st_cursor *c, int which, const uint64_t near[ST_TURN_STEPS], double *out,
+                     st_error *err)
+{
+    double one;
+    int in;
+    *out = 0;
+    for (int n = 0; n < ST_TURN_STEPS && near[n] != ST_TURN_NONE64; n++) {
+        ST_TRY(own_part(c, which, near[n], &one, &in, NULL, err));
+        *out += fades[n] * one;
+    }
+    return ST_OK;
+}
+
+/* The fused part of a row, neighbours and what kind of turn it is in it. */
 static int blended(st_cursor *c, uint64_t row, double *out, st_why *why, st_error *err)
 {
     const st_blend *b = &c->blend;
-    st_neighbours near = {ST_TURN_NONE64, ST_TURN_NONE64};
+    st_neighbours near = nobody;
     double sum = 0, side[2] = {0, 0};
     int in;
     if (b->set.context > 0) {
@@ -156,12 +198,8 @@ static int blended(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
             continue;
         }
         ST_TRY(own_part(c, i, row, &own, &in, &date, err));
-        if (near.before != ST_TURN_NONE64) {
-            ST_TRY(own_part(c, i, near.before, &next[0], &in, NULL, err));
-        }
-        if (near.after != ST_TURN_NONE64) {
-            ST_TRY(own_part(c, i, near.after, &next[1], &in, NULL, err));
-        }
+        ST_TRY(side_part(c, i, near.before, &next[0], err));
+        ST_TRY(side_part(c, i, near.after, &next[1], err));
         sum += w * (own + b->set.context * (next[0] + next[1]));
         side[0] += w * b->set.context * next[0];
         side[1] += w * b->set.context * next[1];
@@ -175,8 +213,9 @@ static int blended(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
         why->after = b->set.context > 0 ? side[1] : NAN;
         why->sum = sum;
         why->asks = asks_factor(b, row);
+        why->speaker = speaker_factor(b, row);
     }
-    *out = sum * asks_factor(b, row);
+    *out = sum * turn_factor(b, row);
     return ST_OK;
 }
 
@@ -307,8 +346,8 @@ static int rank_shares(st_cursor *c, const vec_hit *row, size_t n, double *out, 
     for (int l = VECTOR; l <= TEXT && !rc; l++) {
         rc = positions(b->part[l], c->v->f->nrow, row, n, pos, err);
         for (size_t i = 0; i < n && !rc; i++) {
-            out[i] += pos[i] ? share_of(b, l) * (b->set.rrf_k + 1) / (b->set.rrf_k + (double)pos[i])
-                             : 0;
+            out[i] += share_of(b, l) * (b->set.rrf_k + 1) /
+                      (b->set.rrf_k + (double)(pos[i] && pos[i] <= COUNTED ? pos[i] : COUNTED + 1));
         }
     }
     h5_free(pos);
@@ -367,7 +406,7 @@ static int advance(st_cursor *c, st_error *err)
         b->bound = -b->next.key;
         if (b->source && !b->part[VECTOR]) {
             double p = b->bound / (b->ideal + b->set.dated_most);
-            b->bound = (1 + 2 * b->set.context) * p * p;
+            b->bound = (1 + 2 * FADES * b->set.context) * p * p * (b->set.named ? SPEAKER : 1);
         }
     }
     return b->more < 0 ? b->more : ST_OK;
@@ -379,18 +418,34 @@ static int give(st_cursor *c, uint64_t row, double score, st_error *err)
     return st_from_vec(err, vec_heap_push(&c->blend.ready, h), "ranking");
 }
 
+/* Has the turn just before or after a row words of the query? */
+static int beside_words(st_cursor *c, uint64_t row, int *out, st_error *err)
+{
+    const st_blend *b = &c->blend;
+    st_neighbours near;
+    ST_TRY(st_turns_around(c->v, b->base, b->rest, b->valid, row, &near, err));
+    *out = (near.before[0] != ST_TURN_NONE64 && !isnan(c->text_rank[near.before[0]])) ||
+           (near.after[0] != ST_TURN_NONE64 && !isnan(c->text_rank[near.after[0]]));
+    return ST_OK;
+}
+
 /* Scores a row that has not been yet, if it is one to return. */
 static int take(st_cursor *c, uint64_t row, double bare, st_error *err)
 {
     st_blend *b = &c->blend;
     double score;
-    int returned = st_bit_get(c->bits, row) &&
-                   (!b->source || !isnan(c->text_rank[row]) || b->set.neighbours_too);
-    if (!returned || (b->seen && st_bit_get(b->seen, row))) {
+    int returned = !b->source || !isnan(c->text_rank[row]);
+    if (!st_bit_get(c->bits, row) || (b->seen && st_bit_get(b->seen, row))) {
         return ST_OK;
     }
     if (b->seen) {
         st_bit_set(b->seen, row);
+    }
+    if (!returned && b->set.neighbours_too) {
+        ST_TRY(beside_words(c, row, &returned, err));
+    }
+    if (!returned) {
+        return ST_OK;
     }
     ST_TRY(st_blend_score(c, row, bare, &score, NULL, err));
     return give(c, row, score, err);
@@ -402,10 +457,15 @@ static int take_words(st_cursor *c, uint64_t row, st_error *err)
     st_neighbours near;
     ST_TRY(take(c, row, 0, err));
     ST_TRY(st_turns_around(c->v, b->base, b->rest, b->valid, row, &near, err));
-    if (near.before != ST_TURN_NONE64) {
-        ST_TRY(take(c, near.before, 0, err));
+    for (int n = 0; n < ST_TURN_STEPS; n++) {
+        if (near.before[n] != ST_TURN_NONE64) {
+            ST_TRY(take(c, near.before[n], 0, err));
+        }
+        if (near.after[n] != ST_TURN_NONE64) {
+            ST_TRY(take(c, near.after[n], 0, err));
+        }
     }
-    return near.after != ST_TURN_NONE64 ? take(c, near.after, 0, err) : ST_OK;
+    return ST_OK;
 }
 
 /* A batch of rows by their fused part. */
@@ -493,13 +553,18 @@ static int at(st_cursor *c, int which, const double *bare, uint64_t row, double 
 }
 
 static int add_neighbours(st_cursor *c, int which, const double *bare, uint64_t row,
-                          const st_neighbours *near, st_error *err)
+                          const st_neighbours *near, int *beside, st_error *err)
 {
     st_blend *b = &c->blend;
-    double before, after, own = isnan(bare[row]) ? 0 : bare[row], sum;
-    ST_TRY(at(c, which, bare, near->before, &before, err));
-    ST_TRY(at(c, which, bare, near->after, &after, err));
-    sum = (own + b->set.context * (before + after)) * asks_factor(b, row);
+    double before = 0, after = 0, one, own = isnan(bare[row]) ? 0 : bare[row], sum;
+    for (int n = 0; n < ST_TURN_STEPS; n++) {
+        ST_TRY(at(c, which, bare, near->before[n], &one, err));
+        before += fades[n] * one;
+        ST_TRY(at(c, which, bare, near->after[n], &one, err));
+        after += fades[n] * one;
+        *beside |= n == 0 && before + after > 0;
+    }
+    sum = (own + b->set.context * (before + after)) * turn_factor(b, row);
     if (!isnan(bare[row]) || sum > 0) {
         b->part[which][row] = sum;
     }
@@ -515,20 +580,20 @@ static int rank_whole(st_cursor *c, double *bare[2], st_error *err)
     int rc = hits ? ST_OK : st_nomem(err);
     for (uint64_t r = st_bit_next(c->bits, nrow, 0); r < nrow && !rc;
          r = st_bit_next(c->bits, nrow, r + 1)) {
-        st_neighbours near = {ST_TURN_NONE64, ST_TURN_NONE64};
-        int has = 0;
+        st_neighbours near = nobody;
+        int has = 0, beside = 0;
         double sum = 0;
         if (b->set.context > 0) {
             rc = st_turns_around(c->v, b->base, b->rest, b->valid, r, &near, err);
         }
         for (int i = VECTOR; i <= TEXT && !rc; i++) {
             if (b->has[i]) {
-                rc = add_neighbours(c, i, bare[i], r, &near, err);
+                rc = add_neighbours(c, i, bare[i], r, &near, &beside, err);
                 has |= !isnan(bare[i][r]);
                 sum += isnan(b->part[i][r]) ? 0 : share_of(b, i) * b->part[i][r];
             }
         }
-        has |= b->set.neighbours_too && sum > 0; // by what a turn beside it has
+        has |= b->set.neighbours_too && beside; // by what a turn beside it has
         if (has) {
             hits[k++] = (vec_hit){-sum, st_frozen_id(c->v, r), r};
         }
@@ -598,6 +663,7 @@ static int open_context(st_cursor *c, st_error *err)
     ST_TRY(st_turns_of_frozen(c->v, &b->rest, err));
     if (!b->base->n && !b->rest->n) {
         b->set.context = b->set.dated_most = 0;
+        b->set.named = 0;
         b->set.neighbours_too = 0;
     }
     return ST_OK;
@@ -621,6 +687,10 @@ int st_blend_open(st_cursor *c, const st_query *q, st_error *err)
                           .importance = q->importance_weight,
                           .activation = q->activation_weight,
                           .graph = q->graph_weight};
+    for (size_t i = 0; q->context > 0 && i < q->nlabel && i < ST_LABELS_MAX; i++) {
+        b->set.label[b->set.nlabel++] = q->labels[i];
+        b->set.named |= UINT64_C(1) << (q->labels[i] & 63);
+    }
     b->has[VECTOR] = q->vector != NULL;
     b->has[TEXT] = q->has_text;
     b->batch = BATCH_FIRST;

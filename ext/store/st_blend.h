@@ -7,10 +7,13 @@
  *           vector  v = closeness^8, closeness (1 + cos) / 2 and its like for the other metrics
  *           Of a turn (a row with a session) both are times (s + 50) / (s + 150), s the bytes of
  *           content: a short turn says little
- * CONTEXT   own + w * (before + after), the parts of the rows next to it in the session; halved
- *           for a turn that asks where the query asks, since a question seldom answers one
+ * CONTEXT   own + w * (before + after), the parts of the rows next to it in the session, and a
+ *           third of those of the rows behind these; halved for a turn that asks where the query
+ *           asks, since a question seldom answers one; half as much again for a turn that begins
+ *           with a word of the query ("Ann: ..." and what Ann did)
  * FUSION    weighted: mean of both, by weight. rrf: that mean times the reciprocal-rank sum over
- *           the two rankings (as a share of the most it can be): what both find goes ahead
+ *           the two rankings (as a share of the most it can be): what both find goes ahead.
+ *           Positions count up to 100; a row beyond, or not in a ranking, counts as the 101st
  * FACTORS   each 1 - w + w * x, w the setting (up to 1), x within 0..1: importance, activation,
  *           recency 2^(-age / half-life)
  *
@@ -38,6 +41,9 @@ typedef struct st_factors {
     double weight[2]; /* vector, text */
     double rrf_k, context;
     int neighbours_too, asks;
+    uint64_t named; /* one bit a label, by its last six */
+    uint32_t label[ST_LABELS_MAX];
+    size_t nlabel;
     double (*dated)(void *ctx, double timestamp);
     void *dated_ctx;
     double dated_most;

@@ -61,6 +61,7 @@ void st_turns_free(st_turns *t)
         h5_free(t->place);
         h5_free(t->session);
         h5_free(t->size);
+        h5_free(t->label);
         h5_free(t->first);
         h5_free(t->names.end);
         h5_free(t->names.chain);
@@ -121,6 +122,27 @@ int st_text_asks(const void *text, size_t n)
            (n >= 3 && memcmp(p + n - 3, "\xef\xbc\x9f", 3) == 0);
 }
 
+static int is_letter(uint8_t b)
+{
+    return (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || b >= 0x80;
+}
+
+enum { LABEL_SKIP = 4, LABEL_MAX = 64 }; // bytes: of brackets and stars before it; of the word
+
+uint32_t st_text_label(const void *text, size_t n)
+{
+    const uint8_t *p = text;
+    size_t from = 0, to;
+    uint32_t h = 0x811c9dc5u;
+    while (from < n && from < LABEL_SKIP && !is_letter(p[from])) {
+        from++;
+    }
+    for (to = from; to < n && to - from <= LABEL_MAX && is_letter(p[to]); to++) {
+        h = (h ^ (p[to] >= 'A' && p[to] <= 'Z' ? p[to] + 32u : p[to])) * 0x01000193u;
+    }
+    return to - from < 2 || to - from > LABEL_MAX ? 0 : h | 1;
+}
+
 static int number_session(st_turns *t, const source *s, uint32_t row, st_error *err)
 {
     const uint8_t *p;
@@ -158,6 +180,7 @@ static int read_turns(st_turns *t, const source *s, st_error *err)
         int turn = p && t->session[row] != ST_TURN_NONE;
         size_t size = turn ? ST_MIN(n, (size_t)ST_TURN_SIZE_MAX) : ST_TURN_SIZE_MAX;
         t->size[row] = (uint16_t)(size | (turn && st_text_asks(p, n) ? ST_TURN_ASKS : 0));
+        t->label[row] = turn ? st_text_label(p, n) : 0;
     }
     t->nsession = (s->known ? s->known->n : 0) + t->names.n;
     return ST_OK;
@@ -248,7 +271,8 @@ static int build(const source *s, uint64_t nrow, st_turns **out, st_error *err)
         t->place = h5_alloc_array((size_t)nrow + 1, sizeof *t->place);
         t->session = h5_alloc_array((size_t)nrow + 1, sizeof *t->session);
         t->size = h5_alloc_array((size_t)nrow + 1, sizeof *t->size);
-        rc = t->place && t->session && t->size ? read_turns(t, s, err) : st_nomem(err);
+        t->label = h5_alloc_array((size_t)nrow + 1, sizeof *t->label);
+        rc = t->place && t->session && t->size && t->label ? read_turns(t, s, err) : st_nomem(err);
         rc = rc ? rc : order_turns(t, s, err);
     }
     if (rc) {
@@ -340,28 +364,37 @@ static int enter(st_view *v, const st_turns *base, const turn_key *k, uint32_t s
     return ST_OK;
 }
 
-static uint64_t step(const lane *l, const uint64_t *valid, uint64_t row, int back)
+/* The nearest rows of the lane on one side, behind the row itself. */
+static void step(const lane *l, const uint64_t *valid, uint64_t row, int back,
+                 uint64_t out[ST_TURN_STEPS])
 {
-    for (uint32_t i = l->at; back ? i > l->lo : i < l->hi; i += back ? UINT32_MAX : 1) {
+    int n = 0;
+    for (uint32_t i = l->at; n < ST_TURN_STEPS && (back ? i > l->lo : i < l->hi);
+         i += back ? UINT32_MAX : 1) {
         uint64_t r = l->offset + l->t->order[back ? i - 1 : i];
         if (r != row && st_bit_get(valid, r)) {
-            return r;
+            out[n++] = r;
         }
     }
-    return ST_TURN_NONE64;
+    while (n < ST_TURN_STEPS) {
+        out[n++] = ST_TURN_NONE64;
+    }
 }
 
-static int nearer(st_view *v, const st_turns *base, uint64_t a, uint64_t b, int back, uint64_t *out,
-                  st_error *err)
+/* The nearest of those that two lanes have on one side. */
+static int merge(st_view *v, const st_turns *base, const uint64_t *a, const uint64_t *b, int back,
+                 uint64_t out[ST_TURN_STEPS], st_error *err)
 {
-    turn_key x, y;
-    *out = a == ST_TURN_NONE64 ? b : a;
-    if (a == ST_TURN_NONE64 || b == ST_TURN_NONE64) {
-        return ST_OK;
+    for (int n = 0, i = 0, k = 0; n < ST_TURN_STEPS; n++) {
+        turn_key x, y;
+        int second = a[i] == ST_TURN_NONE64;
+        if (a[i] != ST_TURN_NONE64 && b[k] != ST_TURN_NONE64) {
+            ST_TRY(view_key(v, base, a[i], &x, err));
+            ST_TRY(view_key(v, base, b[k], &y, err));
+            second = (by_key(&x, &y) < 0) == back;
+        }
+        out[n] = second ? b[k++] : a[i++];
     }
-    ST_TRY(view_key(v, base, a, &x, err));
-    ST_TRY(view_key(v, base, b, &y, err));
-    *out = (by_key(&x, &y) < 0) == back ? b : a;
     return ST_OK;
 }
 
@@ -372,8 +405,11 @@ int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, cons
     int outside = row >= base->nrow;
     uint32_t i = (uint32_t)(row - (outside ? base->nrow : 0));
     uint32_t session = (outside ? rest : base)->session[i];
+    uint64_t a[ST_TURN_STEPS], b[ST_TURN_STEPS];
     turn_key k = {0};
-    out->before = out->after = ST_TURN_NONE64;
+    for (int n = 0; n < ST_TURN_STEPS; n++) {
+        out->before[n] = out->after[n] = ST_TURN_NONE64;
+    }
     if (session == ST_TURN_NONE) {
         return ST_OK;
     }
@@ -381,12 +417,17 @@ int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, cons
     own->lo = own->t->first[session];
     own->hi = own->t->first[session + 1];
     own->at = own->t->place[i];
-    if (session < other->t->nsession && other->t->nrow) {
-        ST_TRY(view_key(v, base, row, &k, err));
-        ST_TRY(enter(v, base, &k, session, other, err));
+    if (session >= other->t->nsession || !other->t->nrow) {
+        step(own, valid, row, 1, out->before);
+        step(own, valid, row, 0, out->after);
+        return ST_OK;
     }
-    ST_TRY(nearer(v, base, step(&one, valid, row, 1), step(&two, valid, row, 1), 1, &out->before,
-                  err));
-    return nearer(v, base, step(&one, valid, row, 0), step(&two, valid, row, 0), 0, &out->after,
-                  err);
+    ST_TRY(view_key(v, base, row, &k, err));
+    ST_TRY(enter(v, base, &k, session, other, err));
+    step(own, valid, row, 1, a);
+    step(other, valid, row, 1, b);
+    ST_TRY(merge(v, base, a, b, 1, out->before, err));
+    step(own, valid, row, 0, a);
+    step(other, valid, row, 0, b);
+    return merge(v, base, a, b, 0, out->after, err);
 }

@@ -1,6 +1,7 @@
 /*
  * st_turns.h - which rows are turns of one session, in the order they were said, and what can be
- * told of a turn without its words: how long it is and whether it asks.
+ * told of a turn without its words: how long it is, whether it asks, and which word it begins with,
+ * which in a transcript is who speaks.
  *
  * Rows of a session follow one another by timestamp, then id. A row without a session has no
  * neighbours. An image's turns are made at the first search that looks at neighbours, and kept with
@@ -34,6 +35,7 @@ typedef struct st_turns {
     uint32_t *place;   /* nrow: where a row stands in order, or ST_TURN_NONE */
     uint32_t *session; /* nrow: number of its session */
     uint16_t *size;    /* nrow: bytes of content, up to ST_TURN_SIZE_MAX; ST_TURN_ASKS added */
+    uint32_t *label;   /* nrow: st_text_label of content, 0 for a row without a session */
     uint32_t *first;   /* by session: where its rows begin in order; one more at the end */
     uint32_t nsession;
     st_names names; /* sessions; of a snapshot: those that the image does not have, numbered from
@@ -48,11 +50,12 @@ void st_turns_free(st_turns *t);
 int st_turns_of_image(st_image *im, const st_turns **out, st_error *err);
 int st_turns_of_frozen(st_view *v, const st_turns **out, st_error *err);
 
-/* The rows just before and after row (a row of the view) among those whose bit is set in valid;
- * ST_TURN_NONE64 where there is none. */
+/* The rows just before and after row (a row of the view) among those whose bit is set in valid,
+ * the nearest first; ST_TURN_NONE64 where there is none. */
 #define ST_TURN_NONE64 UINT64_MAX
+enum { ST_TURN_STEPS = 2 };
 typedef struct st_neighbours {
-    uint64_t before, after;
+    uint64_t before[ST_TURN_STEPS], after[ST_TURN_STEPS];
 } st_neighbours;
 int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, const uint64_t *valid,
                     uint64_t row, st_neighbours *out, st_error *err);
@@ -60,6 +63,10 @@ int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, cons
 static inline uint16_t st_turn_size(const st_turns *base, const st_turns *rest, uint64_t row)
 {
     return row < base->nrow ? base->size[row] : rest->size[row - base->nrow];
+}
+static inline uint32_t st_turn_label(const st_turns *base, const st_turns *rest, uint64_t row)
+{
+    return row < base->nrow ? base->label[row] : rest->label[row - base->nrow];
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-static const st_why nothing = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
+static const st_why nothing = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN,
                                NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
 
 /* The share of a part in a bare fusion by ranks; NaN: the row is not in its ranking. */

@@ -512,8 +512,10 @@ typedef struct st_query {
     int by; /* ST_BY_: what BEST and WORST mean; k rows are the best by it, too */
     /* What moves the score, 0 for nothing; 0..1 but for context. st_blend.h has the formulas. */
     double context;
-    int neighbours_too; /* 1: rows that only a neighbour recommends are returned, too */
-    int asks;           /* the query is a question */
+    int neighbours_too;     /* 1: rows that only a neighbour recommends are returned, too */
+    int asks;               /* the query is a question */
+    const uint32_t *labels; /* st_text_label of its words; turns that begin with one go ahead */
+    size_t nlabel;          /* at most ST_LABELS_MAX */
     /* The weight of the query's dates that a time fulfils, at most dated_most; NULL: it has none.
     ** dated_ctx must outlive the cursor. */
     double (*dated)(void *ctx, double timestamp);
@@ -536,6 +538,7 @@ typedef struct st_query {
 } st_query;
 
 #define ST_CONTEXT_MAX 10.0
+enum { ST_LABELS_MAX = 32 };
 /* Sets what options of the store give: all settings but those that a text or a clock gives. */
 void st_query_defaults(st_conn *c, st_query *q);
 /* The character at *at < end, which moves on, as SQLite and FTS5 read it: a lead byte takes all
@@ -552,6 +555,9 @@ int st_like(const void *text, size_t n, const void *pattern, size_t m, int glob)
 int st_has_tag(const void *tags, size_t n, const void *tag, size_t m);
 /* Does a text end in a question mark (ASCII, Arabic, full width)? White space behind is ignored. */
 int st_text_asks(const void *text, size_t n);
+/* What stands for the word that a text begins with, whatever the case of its ASCII letters: "Ann"
+ * of "Ann: hello", of "[ann]" and of "ann". 0: it begins with none of 2 to 64 bytes. */
+uint32_t st_text_label(const void *text, size_t n);
 
 enum { ST_FUSE_RRF = 0, ST_FUSE_WEIGHTED = 1 };
 enum { ST_SYNTAX_PLAIN = 0, ST_SYNTAX_FTS5 = 1 };
@@ -569,8 +575,8 @@ typedef struct st_why {
     double date;          /* how much of text is due to the date */
     double before, after; /* neighbours' shares */
     double sum;
-    double asks, fusion, recency, importance, activation, graph; /* factors */
-    double like;                                                 /* mmr: taken off for likeness */
+    double asks, speaker, fusion, recency, importance, activation, graph; /* factors */
+    double like; /* mmr: taken off for likeness */
     double score;
 } st_why;
 int st_search(st_view *v, const st_query *q, st_cursor **out,

@@ -15,12 +15,15 @@ import pytest
 
 WORDS = "dark mode editor theme light colour window evening garden tomato".split()
 ENOUGH, SHORT_ADD, SHORT_TURN = 0.75, 50, 100
+FADES, SPEAKER, COUNTED = (1, 1 / 3), 1.5, 100
+SPEAKERS = ("", "", "Ann: ", "[Bob] ", "bob ", "Zoe Ann: ")
 
 
 def fill(con, rng, first, count):
     for row_id in range(first, first + count):
         words = [rng.choice(WORDS) for _ in range(rng.randint(1, 9))]
-        text = None if rng.random() < 0.05 else " ".join(words) + rng.choice(["", ".", "?", "? "])
+        text = rng.choice(SPEAKERS) + " ".join(words) + rng.choice(["", ".", "?", "? "])
+        text = None if rng.random() < 0.05 else text
         vector = None if rng.random() < 0.1 else json.dumps([rng.randint(-3, 3) for _ in range(3)] + [1])
         con.execute(
             "INSERT INTO memory(id, content, embedding, timestamp, session, importance) VALUES (?, ?, ?, ?, ?, ?)",
@@ -56,7 +59,7 @@ class Naive:
         if text:
             # idf of each word, out of how many rows have it
             everything = con.execute("SELECT count(*) FROM memory").fetchone()[0]
-            for word in set(text.lower().replace("?", "").split()) - {"in"}:
+            for word in set(text.lower().replace("?", "").split()) - {"in", "did"}:
                 having = con.execute("SELECT count(*) FROM memory WHERE content MATCH ? AND as_of = 0", (word,))
                 df = having.fetchone()[0]
                 self.ideal += math.log(1 + (everything - df + 0.5) / (df + 0.5))
@@ -79,13 +82,23 @@ class Naive:
         return own * (self.weight(i) if context else 1)
 
     def around(self, i):
+        """(neighbour, how much it counts)"""
         session, place = self.rows[i][2], self.order.index(i)
-        near = [self.order[p] for p in (place - 1, place + 1) if 0 <= p < len(self.order)]
-        return [j for j in near if session is not None and self.rows[j][2] == session]
+        near = [(place + side * (n + 1), fade) for n, fade in enumerate(FADES) for side in (-1, 1)]
+        return [(self.order[p], fade) for p, fade in near
+                if 0 <= p < len(self.order) and session is not None and self.rows[self.order[p]][2] == session]
+
+    def speaks(self, i):
+        """Does the turn begin with a word of the query?"""
+        first = (self.rows[i][0] or "").lower().lstrip("[").translate(str.maketrans(":]?", "   ")).split()
+        words = set((self.text or "").lower().replace("?", "").split()) - {"in", "did"}
+        return bool(first) and self.rows[i][2] is not None and first[0].rstrip(".") in words
 
     def ring(self, which, i, context, asks):
         content, _, session, _ = self.rows[i]
-        sum_ = self.part(which, i, context) + context * sum(self.part(which, j, context) for j in self.around(i))
+        sum_ = self.part(which, i, context) + context * sum(
+            fade * self.part(which, j, context) for j, fade in self.around(i))
+        sum_ *= SPEAKER if context and self.speaks(i) else 1
         return sum_ * (0.5 if context and asks and session and content and content.rstrip().endswith("?") else 1)
 
     def scores(self, ids, context=0.3, fusion="rrf", importance=0, weights=(1, 1)):
@@ -99,8 +112,8 @@ class Naive:
             if fusion == "rrf" and len(parts) == 2:
                 share = 0
                 for w, p in parts:
-                    if rings[p][i] > 0:
-                        share += w / whole * 61 / (61 + sum(x > rings[p][i] for x in rings[p].values()))
+                    before = sum(x > rings[p][i] for x in rings[p].values()) if rings[p][i] > 0 else COUNTED
+                    share += w / whole * 61 / (61 + min(before, COUNTED))
                 score *= share
             out[i] = score * (1 - importance + importance * self.rows[i][3])
         return out
@@ -118,7 +131,8 @@ MAY = [(lambda t: 1682899200 <= t < 1685577600, math.log(12))]
 
 
 @pytest.mark.parametrize("text, dates", [("dark garden", ()), ("dark garden?", ()), ("evening tomato in May?", MAY),
-                                         ("nosuchword editor?", ())])
+                                         ("nosuchword editor?", ()), ("did Ann garden?", ()),
+                                         ("Bob dark", ())])
 @pytest.mark.parametrize("context", [0.3, 1])
 def test_text_with_neighbours(con, text, dates, context):
     con.execute("SELECT h5mem_config('memory', 'context', ?)", (str(context),)).fetchall()
@@ -144,7 +158,7 @@ def test_text_with_neighbours(con, text, dates, context):
 @pytest.mark.parametrize("context", [0.3, 1])
 def test_both_parts_with_neighbours(con, fusion, context):
     con.execute("SELECT h5mem_config('memory', 'context', ?)", (str(context),)).fetchall()
-    for text in ("dark garden?", "light window"):
+    for text in ("dark garden?", "light window", "bob tomato"):
         naive = Naive(con, text, VECTOR)
         for where, keep in (("1", lambda r: True), ("session IN ('a', 'c')", lambda r: r[2] in ("a", "c"))):
             ids = [i for i in naive.rows if (i in naive.rank or i in naive.distance) and keep(naive.rows[i])]

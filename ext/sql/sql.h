@@ -194,8 +194,11 @@ typedef struct sql_args {
 } sql_args;
 
 #define SQL_THREADS_MAX 64
-/* The value of the option threads. */
+/* The values of the options threads and readonly. */
 int sql_read_threads(const char *value, int *out, char **err);
+int sql_read_flag(const char *name, const char *value, int *out, char **err);
+/* An error that lists what there is where an option has not this name. */
+int sql_option_known(const char *name, char **err);
 
 /* argv as xCreate gets it. *err by sqlite3_malloc, without prefix. Free in any case. */
 int sql_args_parse(int argc, const char *const *argv, sql_args *out, char **err);
@@ -556,7 +559,7 @@ void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql
 void sql_forget_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_forget.c */
 void sql_destroy_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 void sql_h5_read_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv); /* sql_h5_read.c */
-int sql_rows_register(sqlite3 *db); /* sql_rows.c: h5mem_time, h5mem_expand */
+int sql_rows_register(sql_db *d); /* sql_rows.c: h5mem_time, h5mem_expand */
 /* xBestIndex of a table whose hidden columns are arguments: bit i of idxNum for argument i, handed
  * over in their order. */
 #define SQL_ROWS_ARGS_MAX 4

@@ -262,12 +262,17 @@ int sql_columns_parse(const char *table, const char *text, st_column **out, size
 
 /* -------------------------------------------------------------------------------------- options */
 
-static int unknown_option(const char *name, char **err)
+int sql_option_known(const char *name, char **err)
 {
+    for (int i = 0; st_option_name(i); i++) {
+        if (strcmp(st_option_name(i), name) == 0) {
+            return SQLITE_OK;
+        }
+    }
     sqlite3_str *s = sqlite3_str_new(NULL);
     sqlite3_str_appendf(s, "unknown option \"%.40s\"; known are ", name);
-    for (const char *const *o = st_option_names(); *o; o++) {
-        sqlite3_str_appendf(s, "%s, ", *o);
+    for (int i = 0; st_option_name(i); i++) {
+        sqlite3_str_appendf(s, "%s, ", st_option_name(i));
     }
     sqlite3_str_appendall(s, "readonly, threads");
     sqlite3_free(*err);
@@ -275,7 +280,7 @@ static int unknown_option(const char *name, char **err)
     return *err ? SQLITE_ERROR : SQLITE_NOMEM;
 }
 
-static int read_flag(const char *name, const char *value, int *out, char **err)
+int sql_read_flag(const char *name, const char *value, int *out, char **err)
 {
     static const char *const yes[] = {"1", "on", "true", "yes"}, *const no[] = {"0", "off", "false",
                                                                                 "no"};
@@ -318,23 +323,24 @@ static int read_dim(const char *value, int64_t *out, char **err)
 // Takes over name and value where it keeps them, and sets them to NULL.
 static int add_option(sql_args *a, char **name, char **value, char **err)
 {
-    const char *const *known = st_option_names();
+    const char *known;
+    int at = 0;
     if (sqlite3_stricmp(*name, "readonly") == 0) {
-        return read_flag("readonly", *value, &a->readonly, err);
+        return sql_read_flag("readonly", *value, &a->readonly, err);
     }
     if (sqlite3_stricmp(*name, "threads") == 0) {
         return sql_read_threads(*value, &a->threads, err);
     }
-    while (*known && sqlite3_stricmp(*known, *name) != 0) {
-        known++;
+    while ((known = st_option_name(at)) != NULL && sqlite3_stricmp(known, *name) != 0) {
+        at++;
     }
-    if (!*known) {
-        return unknown_option(*name, err);
+    if (!known) {
+        return sql_option_known(*name, err);
     }
-    if (strcmp(*known, "dim") == 0) {
+    if (strcmp(known, "dim") == 0) {
         return a->dim ? fail(err, "dim is given twice") : read_dim(*value, &a->dim, err);
     }
-    if (strcmp(*known, "tokenize") == 0) {
+    if (strcmp(known, "tokenize") == 0) {
         if (a->tokenizer) {
             return fail(err, "tokenize is given twice");
         }
@@ -343,8 +349,8 @@ static int add_option(sql_args *a, char **name, char **value, char **err)
         return SQLITE_OK;
     }
     for (size_t i = 0; i < a->noption; i++) {
-        if (strcmp(a->options[i].name, *known) == 0) {
-            return fail(err, "%s is given twice", *known);
+        if (strcmp(a->options[i].name, known) == 0) {
+            return fail(err, "%s is given twice", known);
         }
     }
     st_option *more = sqlite3_realloc64(a->options, (a->noption + 1) * sizeof *more);
@@ -352,7 +358,7 @@ static int add_option(sql_args *a, char **name, char **value, char **err)
         return SQLITE_NOMEM;
     }
     a->options = more;
-    more[a->noption].name = *known;
+    more[a->noption].name = known;
     more[a->noption++].value = *value;
     *value = NULL;
     return SQLITE_OK;

@@ -188,6 +188,30 @@ int sql_door_there(sql_door *d, int64_t id, int *there)
     return rc;
 }
 
+int sql_door_known(sql_door *d, int64_t id, const st_value *v, int *known)
+{
+    static const int of[] = {ST_COL_CONTENT, ST_COL_TIMESTAMP, ST_COL_SESSION, ST_COL_CHANNEL,
+                             ST_COL_SOURCE};
+    int rc = d->known ? SQLITE_OK
+                      : prepare(d,
+                                sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE id = ?1 AND "
+                                                "+content IS ?2 AND +timestamp IS ?3 AND +session "
+                                                "IS ?4 AND +channel IS ?5 AND +source IS ?6",
+                                                d->t->schema, d->t->name),
+                                &d->known);
+    *known = 0;
+    for (int i = 0; i < 5 && rc == SQLITE_OK; i++) {
+        rc = sql_bind_value(d->known, i + 2, &v[of[i]]);
+    }
+    if (rc == SQLITE_OK) {
+        sqlite3_bind_int64(d->known, 1, id);
+        *known = sqlite3_step(d->known) == SQLITE_ROW;
+        rc = sqlite3_reset(d->known);
+        rc = rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
+    }
+    return rc;
+}
+
 static int some_given(const sql_door *d)
 {
     return memchr(d->given + 1, 1, (size_t)d->ncolumn - 1) != NULL;
@@ -375,6 +399,7 @@ static int end(sql_door *d, int out, int rc)
         st_view_close(d->view);
     }
     sqlite3_finalize(d->find);
+    sqlite3_finalize(d->known);
     sqlite3_finalize(d->remove);
     sqlite3_finalize(d->insert.stmt);
     sqlite3_finalize(d->update.stmt);

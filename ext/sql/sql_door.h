@@ -40,7 +40,7 @@ typedef struct sql_door {
     /* the row that sql_door_put writes */
     st_value *value;
     uint8_t *given; /* which of them are there; others keep what they are, or take the default */
-    sqlite3_stmt *find, *remove;
+    sqlite3_stmt *find, *known, *remove;
     sqlite3_stmt *back, *release; /* of the savepoint; made before it, for an end without memory */
     sql_door_stmt insert, update;
     /* a walk over the committed rows */
@@ -64,6 +64,9 @@ void sql_door_set_null(sql_door *d, int col);
 int sql_door_put(sql_door *d, int64_t *id);
 int sql_door_remove(sql_door *d, int64_t id);
 int sql_door_there(sql_door *d, int64_t id, int *there);
+/* Is the row v, one value a built-in column, the one that has this id already? It is when text,
+ * time, session, channel and source are equal: an import again adds nothing. */
+int sql_door_known(sql_door *d, int64_t id, const st_value *v, int *known);
 /* The table's column of this name, as SQLite compares names; -1: none. */
 int sql_door_column(const sql_door *d, const char *name, size_t n);
 

@@ -317,7 +317,7 @@ static int note_place(reader *r, int64_t from, int64_t to, int64_t by)
 static int read_row(reader *r, uint64_t i)
 {
     sql_door *d = r->d;
-    int dead, taken = 0;
+    int dead, taken = 0, known = 0;
     int64_t id = 0;
     int rc = is_dead(r, i, &dead);
     sql_door_clear(d);
@@ -337,6 +337,12 @@ static int read_row(reader *r, uint64_t i)
     sql_door_set_null(d, ST_COL_SUPERSEDED_BY);
     if (rc == SQLITE_OK && from.type == ST_INT) {
         rc = sql_door_there(d, from.i, &taken);
+    }
+    if (taken && rc == SQLITE_OK) {
+        rc = sql_door_known(d, from.i, d->value, &known);
+    }
+    if (known) {
+        return rc == SQLITE_OK ? note_place(r, from.i, from.i, SQL_CLAW_NULL) : rc;
     }
     if (taken) {
         sql_door_set_null(d, ST_COL_ID);

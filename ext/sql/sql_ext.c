@@ -57,7 +57,7 @@ static int register_all(sqlite3 *db)
         rc = sqlite3_create_module_v2(db, hdf5_modules[i].name, hdf5_modules[i].module, NULL, NULL);
     }
     if (rc == SQLITE_OK) {
-        rc = sql_rows_register(db);
+        rc = sql_rows_register(d);
     }
     if (rc == SQLITE_OK) {
         rc = sql_functions_register(d);

@@ -144,14 +144,41 @@ static int set_option(void *ctx, sql_table *t)
     return rc;
 }
 
+// readonly and threads are the table's: they are set for this connection and kept nowhere.
+static int set(sql_table *t, const setting *s, char **why)
+{
+    char now[4096];
+    st_error err = {0};
+    if (strcmp(s->name, "threads") == 0) {
+        return sql_read_threads(s->value, &t->threads, why);
+    }
+    if (strcmp(s->name, "readonly") == 0) {
+        if (!sqlite3_get_autocommit(t->db->db)) {
+            *why = sqlite3_mprintf("readonly cannot change within a transaction");
+            return SQLITE_ERROR;
+        }
+        return sql_read_flag("readonly", s->value, &t->readonly, why);
+    }
+    int rc = sql_option_known(s->name, why);
+    if (rc == SQLITE_OK && st_get_option(t->store->conn, s->name, now, sizeof now, &err) == ST_OK &&
+        strcmp(now, s->value) == 0) {
+        return SQLITE_OK; // as it is: also one that is fixed when the store is made
+    }
+    return rc == SQLITE_OK ? sql_inside(t, set_option, (void *)s) : rc;
+}
+
 static void get_option(sqlite3_context *ctx, sql_table *t, const char *name)
 {
     char buf[4096];
+    char *why = NULL;
     st_error err = {0};
     if (strcmp(name, "readonly") == 0) {
         sqlite3_result_text(ctx, t->readonly ? "on" : "off", -1, SQLITE_STATIC);
     } else if (strcmp(name, "threads") == 0) {
         sqlite3_result_int(ctx, t->threads);
+    } else if (sql_option_known(name, &why) != SQLITE_OK) {
+        sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "%s", why ? why : "");
+        sqlite3_free(why);
     } else if (st_get_option(t->store->conn, name, buf, sizeof buf, &err) == ST_OK) {
         int type = st_option_type(name);
         double v = 0;
@@ -202,26 +229,17 @@ static void config_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)
                         sql_show(argv[2], show));
             return;
         }
-        if (strcmp(name, "readonly") == 0) {
-            sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path,
-                        "readonly belongs to the table and is set by CREATE");
-            return;
-        }
-        if (strcmp(name, "threads") == 0) {
-            char *why = NULL;
-            if (sql_read_threads(value, &t->threads, &why) != SQLITE_OK) {
-                sql_fail_fn(ctx, SQLITE_ERROR, t->name, t->store->path, "%s", why ? why : "");
-            } else {
-                get_option(ctx, t, name);
-            }
-            sqlite3_free(why);
-            return;
-        }
         if (strcmp(name, "resolve") == 0) {
             resolve(ctx, t, value);
             return;
         }
-        int rc = sql_inside(t, set_option, &(setting){name, value});
+        char *why = NULL;
+        int rc = set(t, &(setting){name, value}, &why);
+        if (why) {
+            sql_fail_fn(ctx, rc, t->name, t->store->path, "%s", why);
+            sqlite3_free(why);
+            return;
+        }
         if (rc != SQLITE_OK) {
             sql_fail_fn_db(ctx, t->db->db, rc);
             return;

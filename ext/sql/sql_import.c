@@ -5,7 +5,8 @@
  * store to a host (h5mem_backup).
  *
  * Rows go in as nested INSERTs: they are tokenised here, join the caller's transaction and come or
- * fail together. An id that is free in the table is kept. The others get fresh ones, after all kept
+ * fail together. An id that is free in the table is kept. A row that the table has under its id
+ * already (sql_door_known) is left alone. The others get fresh ids, after all kept
  * ids are in, so that a fresh id takes none of them; then superseded_by is set again where it named
  * a moved row. A superseded_by that names no row of the source becomes NULL: the id could be
  * another row's here.
@@ -26,6 +27,7 @@ typedef struct moved_id {
 typedef struct import {
     sql_table *t;
     sqlite3_context *ctx;
+    sql_door *door;
     st_conn *source;
     st_view *view;
     int *map;    /* source column to target column, -1: not there */
@@ -218,9 +220,14 @@ static int scan_source(import *m, int (*each)(import *, uint64_t, int64_t))
 
 static int keep_or_note(import *m, uint64_t row, int64_t id)
 {
-    int taken = 0;
+    int taken = 0, known = 0;
+    st_value v[ST_COL_USER];
     int rc = copy_row(m, row, &taken);
-    return taken ? add_moved(m, id) : rc;
+    for (int i = 0; i < ST_COL_USER && taken && rc == SQLITE_OK; i++) {
+        rc = i == ST_COL_EMBEDDING ? SQLITE_OK : source_value(m, row, i, &v[i]);
+    }
+    rc = taken && rc == SQLITE_OK ? sql_door_known(m->door, id, v, &known) : rc;
+    return taken && !known && rc == SQLITE_OK ? add_moved(m, id) : rc;
 }
 
 static int put_moved(import *m)
@@ -329,6 +336,7 @@ int sql_import_store(sql_door *d, const char *path)
 import m;
     memset(&m, 0, sizeof m);
     m.ctx = d->ctx;
+    m.door = d;
     m.t = d->t;
     int rc = open_source(&m, d, path);
     rc = rc == SQLITE_OK ? map_columns(&m) : rc;

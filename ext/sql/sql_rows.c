@@ -1,8 +1,8 @@
 /*
- * sql_rows.c - the functions that give rows, h5mem_time(text [, now]) and h5mem_expand(text); and
- * h5mem_has_tag(tags, tag).
+ * sql_rows.c - the functions that give rows, h5mem_time(text [, now]) and
+ * h5mem_expand(text [, table]); and h5mem_has_tag(tags, tag).
  *
- * The two are pure, so one eponymous, read-only module serves them: the arguments are hidden
+ * The two change nothing, so one eponymous, read-only module serves them: the arguments are hidden
  * columns, xFilter makes all rows, the cursor hands them out. A missing or NULL argument gives no
  * row. They are INNOCUOUS: views and triggers may use them.
  *
@@ -32,6 +32,7 @@ enum { ARGS_MAX = 2 };
 typedef struct rows_table {
     sqlite3_vtab base;
     const function *what;
+    sql_db *db;
 } rows_table;
 
 struct rows_cursor {
@@ -107,8 +108,37 @@ static void time_column(const rows_cursor *c, sqlite3_context *ctx, int i)
 
 /* -------------------------------------------------------------------------------- h5mem_expand */
 
+// The table, where one is named, must be there; names of its entities will count once it has any.
+static int expand_table(rows_cursor *c, sqlite3_value *v)
+{
+    char show[SQL_SHOW], *why = NULL;
+    sql_table *t;
+    sqlite3_vtab *base = c->base.pVtab;
+    if (!v) {
+        return SQLITE_OK;
+    }
+    int rc = SQLITE_ERROR;
+    if (sqlite3_value_type(v) == SQLITE_TEXT) {
+        rc = sql_table_find(((rows_table *)base)->db, (const char *)sqlite3_value_text(v), &t,
+                            &why);
+    } else {
+        why = sqlite3_mprintf(
+            "h5mem: h5mem_expand's table is %s; it takes a table's name in quotes",
+            sql_show(v, show));
+    }
+    if (why) {
+        sqlite3_free(base->zErrMsg);
+        base->zErrMsg = why;
+    }
+    return rc;
+}
+
 static int expand_fill(rows_cursor *c, sqlite3_value **arg)
 {
+    int rc = expand_table(c, arg[1]);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
     const char *s = (const char *)sqlite3_value_text(arg[0]);
     if (!c->expanded) {
         c->expanded = sqlite3_malloc(sizeof *c->expanded * SQL_EXPAND_ROWS);
@@ -136,17 +166,19 @@ static void expand_column(const rows_cursor *c, sqlite3_context *ctx, int i)
 static const function functions[] = {
     {"h5mem_time", "CREATE TABLE x(start INTEGER, \"end\" INTEGER, expression HIDDEN, now HIDDEN)",
      2, 2, 1, time_fill, time_column},
-    {"h5mem_expand", "CREATE TABLE x(text TEXT, kind TEXT, weight REAL, query HIDDEN)", 3, 1, 1,
-     expand_fill, expand_column},
+    {"h5mem_expand", "CREATE TABLE x(text TEXT, kind TEXT, weight REAL, query HIDDEN, of HIDDEN)",
+     3, 2, 1, expand_fill, expand_column},
 };
 
 static int x_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, sqlite3_vtab **out,
                      char **err)
 {
-    const function *what = aux;
+    const function *what = functions;
     (void)argc;
-    (void)argv;
     (void)err;
+    while (strcmp(what->name, argv[0]) != 0) {
+        what++; // the module is registered under these names alone
+    }
     int rc = sqlite3_declare_vtab(db, what->schema);
     if (rc != SQLITE_OK) {
         return rc;
@@ -157,6 +189,7 @@ static int x_connect(sqlite3 *db, void *aux, int argc, const char *const *argv, 
     }
     memset(t, 0, sizeof *t);
     t->what = what;
+    t->db = aux;
     sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS);
     *out = &t->base;
     return SQLITE_OK;
@@ -304,11 +337,12 @@ static const sqlite3_module module = {
     .xRowid = x_rowid,
 };
 
-int sql_rows_register(sqlite3 *db)
+int sql_rows_register(sql_db *d)
 {
     int rc = SQLITE_OK;
     for (size_t i = 0; i < sizeof functions / sizeof *functions && rc == SQLITE_OK; i++) {
-        rc = sqlite3_create_module_v2(db, functions[i].name, &module, (void *)&functions[i], NULL);
+        d->refs++;
+        rc = sqlite3_create_module_v2(d->db, functions[i].name, &module, d, sql_db_unref);
     }
     return rc;
 }

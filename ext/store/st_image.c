@@ -175,20 +175,20 @@ int st_image_uuid(h5_io *io, const uint8_t superblock[H5_SUPERBLOCK_BYTES], uint
 
 static int read_options(const h5_object *meta, st_options *o, st_error *err)
 {
-    const char *const *names = st_option_names();
+    const char *name;
     st_options_default(o);
-    for (; *names; names++) {
+    for (int i = 0; (name = st_option_name(i)) != NULL; i++) {
         char *text = NULL;
         h5_error h = {0};
-        if (strcmp(*names, "dim") == 0 || strcmp(*names, "metric") == 0 ||
-            strcmp(*names, "tokenize") == 0 || strcmp(*names, "storage") == 0 ||
-            !h5_object_attr(meta, *names)) {
+        if (strcmp(name, "dim") == 0 || strcmp(name, "metric") == 0 ||
+            strcmp(name, "tokenize") == 0 || strcmp(name, "storage") == 0 ||
+            !h5_object_attr(meta, name)) {
             continue;
         }
-        if (h5_attr_text(meta, *names, &text, &h) != H5_OK) {
+        if (h5_attr_text(meta, name, &text, &h) != H5_OK) {
             return st_from_h5(err, &h, "/meta");
         }
-        int rc = st_options_set(o, *names, text, 1, err);
+        int rc = st_options_set(o, name, text, 1, err);
         h5_free(text);
         ST_TRY(rc);
     }

@@ -288,7 +288,7 @@ static int write_meta_attrs(const st_root *r, h5_writer *w, const char *columns,
     char uuid[33];
     h5_attr_spec a[META_MAX];
     size_t n = 0;
-    const char *const *names = st_option_names();
+    const char *name;
     for (int i = 0; i < 16; i++) {
         snprintf(uuid + 2 * i, 3, "%02x", r->uuid[i]);
     }
@@ -303,14 +303,14 @@ static int write_meta_attrs(const st_root *r, h5_writer *w, const char *columns,
     a[n++] = attr_text("created", r->created);
     a[n++] = attr_int("last_sequence", (int64_t)r->last_seq);
     a[n++] = attr_int("next_id", r->next_id);
-    for (int i = 0; names[i] && n < META_MAX; i++) {
-        if (strcmp(names[i], "dim") == 0 || strcmp(names[i], "metric") == 0 ||
-            strcmp(names[i], "storage") == 0 || strcmp(names[i], "tokenize") == 0 ||
-            !st_option_kept(r->options, names[i])) {
+    for (int i = 0; (name = st_option_name(i)) != NULL && n < META_MAX; i++) {
+        if (strcmp(name, "dim") == 0 || strcmp(name, "metric") == 0 ||
+            strcmp(name, "storage") == 0 || strcmp(name, "tokenize") == 0 ||
+            !st_option_kept(r->options, name)) {
             continue;
         }
-        ST_TRY(st_options_get(r->schema, r->options, names[i], values[i], OPTION_BUF, err));
-        a[n++] = attr_text(names[i], values[i]);
+        ST_TRY(st_options_get(r->schema, r->options, name, values[i], OPTION_BUF, err));
+        a[n++] = attr_text(name, values[i]);
     }
     return write_group(w, NULL, 0, a, n, at, err);
 }

@@ -115,6 +115,7 @@ typedef struct st_options {
     double as_of;  /* NaN: none */
     int syntax;    /* ST_SYNTAX_ */
     int index;     /* ST_INDEX_ */
+    int archive;   /* 0: off, all there is */
     double recall; /* that a vector search is to reach; 1: exact */
     char agent[ST_OPTION_TEXT_MAX + 1];
     char embedder[ST_OPTION_TEXT_MAX + 1];

@@ -186,7 +186,7 @@ typedef struct st_option {
 ** else agree. */
 typedef struct st_create {
     int64_t dim; /* 0 = not given */
-    /* every other option given, by the names of st_option_names; set once, at creation; on an
+    /* every other option given, by the names of st_option_name; set once, at creation; on an
     ** existing store: as said at each name */
     const st_option *options;
     size_t noption;
@@ -389,8 +389,8 @@ enum { ST_RECORD_EVERY = 0, ST_RECORD_SHIFT = 1, ST_RECORD_CORRECTION = 2 };
 enum { ST_RECORD_BOTH = 0, ST_RECORD_USER = 1, ST_RECORD_ASSISTANT = 2, ST_RECORD_COMBINED = 3 };
 int st_get_policy(st_conn *c, st_policy *out, st_error *err);
 
-/* All option names, NULL at the end. */
-const char *const *st_option_names(void);
+/* The name of option i, from 0 on; NULL behind the last. */
+const char *st_option_name(int i);
 /* What an option's value is: ST_INT, ST_REAL or ST_TEXT (also for a name that is none). */
 int st_option_type(const char *name);
 /* The value an option has for this connection (uncommitted changes included), as text into buf. */

@@ -55,7 +55,7 @@ SELECT h5mem_import('copy', 'fn.h5', 'h5mem');
 SELECT count(*) FROM copy;
 ROLLBACK;
 SELECT count(*) FROM copy;
-.print import again: ids that are taken become new ones
+.print import again: what is there is left alone
 SELECT h5mem_import('copy', 'fn.h5', 'h5mem');
 SELECT count(*), count(DISTINCT id), sum(content = 'two') FROM copy;
 

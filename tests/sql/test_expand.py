@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import random
+import sqlite3
 
 import pytest
 
@@ -22,6 +23,17 @@ def expand(connect):
         return [text for text, k, _ in rows if kind in (None, k)]
 
     return go
+
+
+def test_a_table_beside_the_query(connect):
+    con = connect("host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    rows = con.execute("SELECT text, kind, weight FROM h5mem_expand('the api', 'memory')").fetchall()
+    assert rows == con.execute("SELECT * FROM h5mem_expand('the api')").fetchall() and rows
+    assert con.execute("SELECT * FROM h5mem_expand('the api', NULL)").fetchall() == []
+    for table, words in (("'nosuch'", "nosuch"), ("7", "table is 7")):
+        with pytest.raises(sqlite3.OperationalError, match=words):
+            con.execute(f"SELECT * FROM h5mem_expand('the api', {table})")
 
 
 def test_acronyms_both_ways(expand):

@@ -104,12 +104,38 @@ def test_config_joins_the_transaction(con, connect):
         ("'agent', x'00'", "agent cannot be a blob"),
         ("'rrf_k', 'many'", "many"),
         ("'synchronous', 'sometimes'", "sometimes"),
-        ("'readonly', 1", "readonly belongs to the table"),
+        ("'readonly', 'maybe'", "readonly is 'maybe'"),
+        ("'threads', 0", "threads is '0'"),
+        ("'archive', 'on'", "archive is 'on'; known are off"),
     ],
 )
 def test_config_refuses(con, args, message):
     text = fails(con, f"SELECT h5mem_config('memory', {args})")
     assert text.startswith("h5mem: memory: m.h5: ") and message in text
+
+
+def test_every_option_reads_and_takes_what_it_has(con):
+    text = fails(con, "SELECT h5mem_config('memory', 'nosuch')")
+    names = text.split("known are ")[1].split(", ")
+    assert {"dim", "archive", "readonly", "threads", "as_of", "working_capacity"} <= set(names)
+    for name in names:
+        value = one(con, "SELECT h5mem_config('memory', ?)", name)[0]
+        assert one(con, "SELECT h5mem_config('memory', ?, ?)", name, value) == (value,), name
+
+
+def test_readonly_is_the_connections(con, connect):
+    con.execute("INSERT INTO memory(content) VALUES ('kept')")
+    assert one(con, "SELECT h5mem_config('memory', 'readonly', 'on')") == ("on",)
+    for sql in ("INSERT INTO memory(content) VALUES ('no')", "DELETE FROM memory", "SELECT h5mem_touch('memory', 1)"):
+        assert "readonly" in fails(con, sql)
+    assert one(con, "SELECT count(*) FROM memory") == (1,)
+    connect("host.db").execute("INSERT INTO memory(content) VALUES ('another')")
+    assert one(con, "SELECT h5mem_config('memory', 'readonly', 0)") == ("off",)
+    con.execute("INSERT INTO memory(content) VALUES ('a third')")
+    con.execute("BEGIN")
+    assert "within a transaction" in fails(con, "SELECT h5mem_config('memory', 'readonly', 'on')")
+    con.execute("COMMIT")
+    assert one(connect("host.db"), "SELECT count(*), h5mem_config('memory', 'readonly') FROM memory") == (3, "off")
 
 
 # ---- stats, flush, info
@@ -263,8 +289,11 @@ def test_import_twice_and_rolled_back(source):
     con.execute("BEGIN")
     assert one(con, "SELECT h5mem_import('memory', 's.h5', 'h5mem')") == (5,)
     con.execute("SAVEPOINT s")
-    assert one(con, "SELECT h5mem_import('memory', 's.h5', 'h5mem')") == (5,)
-    assert one(con, "SELECT count(*), count(DISTINCT id) FROM memory") == (10, 10)
+    assert one(con, "SELECT h5mem_import('memory', 's.h5', 'h5mem')") == (0,), "they are there"
+    con.execute("UPDATE memory SET timestamp = timestamp + 1 WHERE id > 1")
+    con.execute("UPDATE memory SET importance = 0.9, content = content WHERE id = 1")
+    assert one(con, "SELECT h5mem_import('memory', 's.h5', 'h5mem')") == (4,), "the others are rows of their own now"
+    assert one(con, "SELECT count(*), count(DISTINCT id) FROM memory") == (9, 9)
     con.execute("ROLLBACK TO s")
     assert one(con, "SELECT count(*) FROM memory") == (5,)
     con.execute("ROLLBACK")

@@ -70,8 +70,12 @@ def test_clawhdf5_there_and_back(con, seed, n):
     assert one(con, f"SELECT h5mem_import('{other(con)}', 'out.h5', 'clawhdf5')") == (n,)
     assert [row[:17] for row in rows_of(con, "copy")] == before
     assert one(con, "SELECT h5mem_verify('copy')") == (b"ok",)
-    # where ids are taken rows get fresh ones, and links follow
+    # once more adds nothing; where ids are another's rows get fresh ones, and links follow
+    assert one(con, "SELECT h5mem_import('copy', 'out.h5', 'clawhdf5')") == (0,)
+    assert [row[:17] for row in rows_of(con, "copy")] == before
+    con.execute("UPDATE copy SET content = coalesce(content, '') || '!'")
     assert one(con, "SELECT h5mem_import('copy', 'out.h5', 'clawhdf5')") == (n,)
+    con.executemany("UPDATE copy SET content = CAST(? AS TEXT) WHERE id = ?", [row[1::-1] for row in before])
     assert one(con, "SELECT count(*), count(DISTINCT id) FROM copy") == (2 * n, 2 * n)
     links = "SELECT count(*) FROM copy a JOIN copy b ON b.id = a.superseded_by"
     assert one(con, links) == (2 * sum(row[15] is not None for row in before),)

@@ -420,10 +420,11 @@ static void all_options(void **state)
     char buf[8], long_text[ST_OPTION_TEXT_MAX + 2];
     int n = 0;
     st_options_default(&o);
-    for (const char *const *name = st_option_names(); *name; name++, n++) {
-        assert_int_equal(st_option_index(*name), n);
-        assert_non_null(get(s, &o, *name));
+    for (; st_option_name(n); n++) {
+        assert_int_equal(st_option_index(st_option_name(n)), n);
+        assert_non_null(get(s, &o, st_option_name(n)));
     }
+    assert_null(st_option_name(-1));
     assert_int_equal(st_option_index("nothing"), -1);
     assert_int_equal(st_options_set(&o, "nothing", "1", 1, &err), ST_NOTFOUND);
     assert_non_null(strstr(err.text, "autoflush"));

@@ -455,7 +455,7 @@ int sql_table_disconnect(sqlite3_vtab *v)
 
 // The state row may be what a transaction in doubt waits for, and it goes away now. *joins: this
 // transaction has to be committed to settle it, empty as it is. A store that cannot be opened is no
-// hindrance; one that another writer holds is.
+// hindrance; one that another writer holds is, or one whose disk fails.
 static int settle(sql_table *t, int *joins)
 {
     st_error err = {0};
@@ -466,7 +466,7 @@ static int settle(sql_table *t, int *joins)
         return SQLITE_OK;
     }
     int rc = st_settle(t->store->conn, sql_busy_timeout(t->db->db), t->uuid, joins, &err);
-    return rc == ST_BUSY ? sql_fail_st(t, &err) : SQLITE_OK;
+    return rc == ST_BUSY || rc == ST_IO ? sql_fail_st(t, &err) : SQLITE_OK;
 }
 
 int sql_table_destroy(sqlite3_vtab *v)

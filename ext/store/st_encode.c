@@ -7,6 +7,7 @@
 #include "st_encode.h"
 
 enum { PIECE = 128 << 10 }; /* bytes written at a time */
+enum { LEAP = (1 << 20) - 1 };
 
 int st_encode_write(st_conn *c, st_encoder *e, st_error *err)
 {
@@ -190,6 +191,9 @@ static int encode_ops(st_conn *c, st_encoder *e, st_error *err)
     return encode_config(t, e, err);
 }
 
+/* The id leaps by the sum of the frames before it. With ids in a row an attempt that was taken back
+** and the transaction written over it can have the same one; where the power goes before the disk
+** has the second's frames, the host's row, which has its id, would make the first count. */
 static int encode_prepare(st_conn *c, st_encoder *e, st_error *err)
 {
     st_txn *t = &c->txn;
@@ -202,6 +206,7 @@ static int encode_prepare(st_conn *c, st_encoder *e, st_error *err)
     ST_TRY(st_frame_begin(e->buf, &frame, err));
     ST_TRY(st_buf_add(e->buf, p, sizeof p, err));
     ST_TRY(st_buf_add(e->buf, t->host, strlen(t->host), err));
+    e->seq += e->sum & LEAP;
     return st_encode_frame(e, frame, ST_FRAME_PREPARE, err);
 }
 

@@ -338,9 +338,10 @@ void st_abandon(st_conn *c);
 /* The row that the open transaction goes by was dropped in it, or is there after all: then its
 ** being gone from the host is what says that the host has committed. Before st_prepare. */
 void st_dropped(st_conn *c, int dropped);
-/* Writes the verdict on a transaction in doubt whose identity is uuid, before its state row goes
-** away. *holds: it says no, and only a commit of a transaction of this host makes that final. Does
-** nothing when there is none. */
+/* Before the state row uuid goes away: writes the verdict on a transaction in doubt that goes by
+** it, if there is one; where synchronous is full it syncs the log, so that what the row has said
+** until now is on the disk. *holds: it says no, and only a commit of a transaction of this host
+** makes that final. */
 int st_settle(st_conn *c, int timeout_ms, const uint8_t uuid[16], int *holds, st_error *err);
 
 /* What keeps writers out until somebody decides: "doubt", its last transaction is between two

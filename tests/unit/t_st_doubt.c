@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "t_store.h"
+#include "t_disk.h"
 
 typedef struct fix {
     t_dir d, copy;
@@ -253,6 +253,73 @@ static void the_last_prepare_counts(void **state)
     t_assert_ids(c, "1 2 3 4");
     st_close(c);
     fix_end(&f);
+}
+
+/* An attempt that was taken back, and what its host commits in its place: where the power goes
+** before the disk has the latter, the former must not count for it. */
+static void what_was_taken_back_has_an_id_of_its_own(void **state)
+{
+    (void)state;
+    fix f;
+    fix_init(&f);
+    for (int64_t id = 3; id < 40; id++) {
+        t_begin(f.c, &f.h);
+        t_put(f.c, id, "three");
+        int64_t first = t_prepare(f.c, &f.h);
+        die(&f);
+        t_rollback(f.c, &f.h);
+        t_begin(f.c, &f.h);
+        t_put(f.c, 100, "other"); // as many frames
+        int64_t second = t_prepare(f.c, &f.h);
+        t_rollback(f.c, &f.h);
+        assert_true(first != second);
+        f.mine.txid = second;
+        st_conn *c = t_open(&f.copy, &f.h2);
+        t_assert_ids(c, "1 2");
+        st_close(c);
+        f.mine.txid = 0;
+    }
+    fix_end(&f);
+}
+
+/* When the row is gone that said so, the disk must say that a transaction counts. */
+static void settling_is_synced(void **state)
+{
+    (void)state;
+    t_dir d = t_dir_new(), copy = t_dir_new();
+    t_db db = t_db_new(1);
+    t_host h, h2;
+    t_spec spec = {.dim = T_DIM, .synchronous = "full"};
+    t_rng r = t_rng_start(11);
+    st_error err = {0, ""};
+    int holds;
+    size_t n;
+    t_host_init(&h, &db);
+    t_disk_on();
+    st_conn *c = t_open_spec(&d, &h, &spec);
+    t_begin(c, &h);
+    t_put(c, 1, "one");
+    t_commit(c, &h);
+    t_ok(&err, st_settle(c, 0, db.uuid, &holds, &err));
+    assert_int_equal(holds, 0);
+    t_db gone = db;
+    gone.answer = ST_NOTFOUND;
+    t_host_init(&h2, &gone);
+    for (int i = 0; i < 40; i++) {
+        unsigned char *log = t_disk_crash(d.log, &r, &n);
+        assert_non_null(log);
+        t_dir_copy(&d, &copy);
+        t_write_file(copy.log, log, n);
+        free(log);
+        st_conn *other;
+        t_ok(&err, t_try_open(&copy, &h2, &spec, &other, &err));
+        t_assert_ids(other, "1");
+        st_close(other);
+    }
+    st_close(c);
+    t_disk_off();
+    t_dir_remove(&d);
+    t_dir_remove(&copy);
 }
 
 /* The bytes of another moment into the copy's log, as its writer would: in place. */
@@ -584,6 +651,8 @@ int main(void)
         cmocka_unit_test(settling_by_uuid),
         cmocka_unit_test(a_host_without_a_file),
         cmocka_unit_test(the_last_prepare_counts),
+        cmocka_unit_test(what_was_taken_back_has_an_id_of_its_own),
+        cmocka_unit_test(settling_is_synced),
         cmocka_unit_test(a_no_that_becomes_a_yes),
         cmocka_unit_test(a_commit_of_nothing_settles),
         cmocka_unit_test(a_commit_frame_without_its_header),

@@ -117,8 +117,10 @@ static void run_peer(t_run *run, const t_spec *spec, const char *folder, int fd)
             sqlite3_exec(w.db, "ROLLBACK", NULL, NULL, NULL);
             break;
         case 'f':
+            rc = t_world_run(&w, "SELECT h5mem_flush('memory')");
+            break;
         case 'c':
-            rc = t_world_run(&w, "SELECT h5mem_%s('memory')", what == 'f' ? "flush" : "compact");
+            rc = t_world_compact(&w);
             break;
         default:
             right = t_world_is_right(&w);
@@ -242,7 +244,10 @@ static void print(const t_run *run, const tally *t)
     for (int i = 0; i < T_PHASES; i++) {
         printf(" %s %ld%s", t_phase_name[i], t->phase[i], i + 1 < T_PHASES ? "," : "\n");
     }
-    printf("report: 0 lost, 0 phantom, 0 disagreements; %ld looks at every index\n", t->deep);
+    printf(
+        "report: 0 lost, 0 phantom, 0 disagreements; %ld looks at every index; %ld evictions, %ld "
+        "rows back, %ld recorded\n",
+        t->deep, run->shared->evicted, run->shared->back, run->shared->recorded);
 }
 
 int t_kills(t_run *run)

@@ -16,13 +16,18 @@
 
 /* ---------------------------------------------------------------------------------- the model */
 
-static int below(t_world *w, int n)
+int t_model_below(t_world *w, int n)
 {
     return (int)t_rng_below(&w->rng, (uint64_t)n);
 }
 
+static int below(t_world *w, int n)
+{
+    return t_model_below(w, n);
+}
+
 /* Where id is or ought to be. */
-static int place(const t_model *m, int64_t id)
+int t_model_place(const t_model *m, int64_t id)
 {
     int i = 0;
     while (i < m->nrow && m->row[i].id < id) {
@@ -31,26 +36,44 @@ static int place(const t_model *m, int64_t id)
     return i;
 }
 
-static int has(const t_model *m, int64_t id)
+int t_model_has(const t_model *m, int64_t id)
 {
-    int i = place(m, id);
+    int i = t_model_place(m, id);
     return i < m->nrow && m->row[i].id == id;
 }
 
-static void set_row(t_model *m, const t_row *r)
+void t_model_set(t_model *m, const t_row *r)
 {
-    int i = place(m, r->id);
-    if (!has(m, r->id)) {
+    int i = t_model_place(m, r->id);
+    if (!t_model_has(m, r->id)) {
         memmove(m->row + i + 1, m->row + i, (size_t)(m->nrow - i) * sizeof *r);
         m->nrow++;
     }
     m->row[i] = *r;
 }
 
-static void drop_row(t_model *m, int i)
+void t_model_drop(t_model *m, int i)
 {
     memmove(m->row + i, m->row + i + 1, (size_t)(m->nrow - i - 1) * sizeof *m->row);
     m->nrow--;
+}
+
+int t_model_gone(const t_model *m, int64_t id)
+{
+    int i = m->ngone - 1;
+    while (i >= 0 && m->gone[i].id != id) {
+        i--;
+    }
+    return i;
+}
+
+void t_model_ungone(t_model *m, int64_t id)
+{
+    int i = t_model_gone(m, id);
+    if (i >= 0) {
+        memmove(m->gone + i, m->gone + i + 1, (size_t)(m->ngone - i - 1) * sizeof *m->gone);
+        m->ngone--;
+    }
 }
 
 static void set_note(t_model *m, int64_t id, int text)
@@ -84,10 +107,15 @@ static t_row random_row(t_world *w, int64_t id)
     return r;
 }
 
+/* No row's, and of none that may come back, but for one chance in many. */
 static int64_t free_id(t_world *w)
 {
     const t_model *m = &w->work;
-    return (m->nrow ? m->row[m->nrow - 1].id : 0) % 1000000 + 1 + below(w, 3);
+    int64_t id = (m->nrow ? m->row[m->nrow - 1].id : 0) % 1000000 + 1 + below(w, 3);
+    while (t_model_gone(m, id) >= 0) {
+        id++;
+    }
+    return id;
 }
 
 /* ------------------------------------------------------------------------------ one statement */
@@ -113,11 +141,11 @@ static int put(t_world *w, const char *how, t_row *r)
     if (rc == SQLITE_OK) {
         if (r->id < 0) {
             r->id = sqlite3_last_insert_rowid(w->db);
-            if (has(&w->work, r->id)) {
+            if (t_model_has(&w->work, r->id)) {
                 t_world_fail(w, "id %lld was given twice", (long long)r->id);
             }
         }
-        set_row(&w->work, r);
+        t_model_set(&w->work, r);
     }
     return rc;
 }
@@ -129,7 +157,7 @@ static int insert(t_world *w)
         return SQLITE_OK;
     }
     r = random_row(w, below(w, 2) ? free_id(w) : -1);
-    if (r.id >= 0 && has(&w->work, r.id)) {
+    if (r.id >= 0 && t_model_has(&w->work, r.id)) {
         return SQLITE_OK;
     }
     return put(w, "INSERT", &r);
@@ -189,16 +217,16 @@ static int move(t_world *w)
     int64_t to = free_id(w);
     int i, rc;
     t_row r;
-    if (!w->work.nrow || has(&w->work, to)) {
+    if (!w->work.nrow || t_model_has(&w->work, to)) {
         return SQLITE_OK;
     }
     i = below(w, w->work.nrow);
     r = w->work.row[i];
     rc = t_world_run(w, "UPDATE memory SET id = %lld WHERE id = %lld", to, r.id);
     if (rc == SQLITE_OK) {
-        drop_row(&w->work, i);
+        t_model_drop(&w->work, i);
         r.id = to;
-        set_row(&w->work, &r);
+        t_model_set(&w->work, &r);
     }
     return rc;
 }
@@ -211,7 +239,7 @@ static int drop_some(t_world *w)
               : t_world_run(w, "DELETE FROM memory WHERE id = %lld", id);
     for (int i = w->work.nrow; rc == SQLITE_OK && i-- > 0;) {
         if (many ? w->work.row[i].id % by == 0 : w->work.row[i].id == id) {
-            drop_row(&w->work, i);
+            t_model_drop(&w->work, i);
         }
     }
     return rc;
@@ -265,7 +293,7 @@ static int note_both(t_world *w)
     for (int i = 0; i < w->work.nnote; i++) {
         id = w->work.note[i].id >= id ? w->work.note[i].id + 1 : id;
     }
-    while (has(&w->work, id)) {
+    while (t_model_has(&w->work, id) || t_model_gone(&w->work, id) >= 0) {
         id++;
     }
     if (w->work.nnote >= T_NOTES - 1 || w->work.nrow >= T_ROWS - 4) {
@@ -274,7 +302,7 @@ static int note_both(t_world *w)
     rc = t_world_run(w, "INSERT INTO notes VALUES (%lld, %Q)", id, t_text(n, text));
     if (rc == SQLITE_OK) {
         r.id = id;
-        set_row(&w->work, &r);
+        t_model_set(&w->work, &r);
         set_note(&w->work, id, n);
     }
     return rc;
@@ -302,8 +330,10 @@ static int drop_note_of(t_world *w)
 static int one(t_world *w)
 {
     static int (*const ops[])(t_world *) = {
-        insert,    insert, insert, replace, change_heavy, change_heavy, change_small, change_small,
-        drop_some, move,   note,   note,    note_both,    drop_note_of, refused};
+        insert,       insert,       insert,      replace,     change_heavy, change_heavy,
+        change_small, change_small, drop_some,   move,        note,         note,
+        note_both,    drop_note_of, refused,     t_life_step, t_life_step,  t_life_step,
+        t_life_step,  t_life_step,  t_life_step, t_life_step, t_life_step};
     int rc = ops[below(w, (int)(sizeof ops / sizeof *ops))](w);
     if (rc == SQLITE_OK && w->shared->where == T_IDLE) {
         w->shared->where = T_ROWS_WRITTEN;
@@ -381,6 +411,17 @@ static void failed(t_world *w)
     s->where = T_IDLE;
 }
 
+/* The end of a transaction; rc: of what was done before. */
+static void commit(t_world *w, int rc)
+{
+    announce(w);
+    if (rc || t_world_run(w, "COMMIT")) {
+        failed(w);
+    } else {
+        confirm(w);
+    }
+}
+
 void t_world_transaction(t_world *w)
 {
     t_shared *s = w->shared;
@@ -408,13 +449,7 @@ void t_world_transaction(t_world *w)
     }
     // The table goes, its rows stay in the store: to be found when it is made anew.
     drop = w->drop && w->spec->journal && below(w, 20) == 0;
-    rc = drop ? t_world_run(w, "DROP TABLE memory") : rc;
-    announce(w);
-    if (rc || t_world_run(w, "COMMIT")) {
-        failed(w);
-    } else {
-        confirm(w);
-    }
+    commit(w, drop ? t_world_run(w, "DROP TABLE memory") : rc);
     if (drop) {
         t_world_run(w, "CREATE VIRTUAL TABLE memory USING h5mem('agent.h5')");
     }
@@ -424,18 +459,24 @@ void t_world_transaction(t_world *w)
 static void alone(t_world *w)
 {
     t_shared *s = w->shared;
-    int kind = below(w, 3), rc;
+    int kind = below(w, 4), rc, now, moves;
     char text[T_TEXT_MOST];
     w->work = s->model[s->cur];
-    if (kind == 0 && w->work.nrow < T_ROWS - 4) {
+    if (kind == 3) {
+        if (t_life_plan(w, &now, &moves)) {
+            return;
+        }
+        announce(w);
+        rc = t_life_pass(w, now, moves);
+    } else if (kind == 0 && w->work.nrow < T_ROWS - 4) {
         t_row a = {.id = free_id(w), .content = 3, .importance = 500, .priority = 1, .stamp = 9};
         t_row b = a;
         b.id = a.id + 1;
-        if (has(&w->work, a.id) || has(&w->work, b.id)) {
+        if (t_model_has(&w->work, a.id) || t_model_has(&w->work, b.id)) {
             return;
         }
-        set_row(&w->work, &a);
-        set_row(&w->work, &b);
+        t_model_set(&w->work, &a);
+        t_model_set(&w->work, &b);
         announce(w);
         rc = t_world_run(w,
                          "INSERT INTO memory(id, content, importance, priority, timestamp)"
@@ -451,7 +492,7 @@ static void alone(t_world *w)
     } else {
         for (int i = w->work.nrow; i-- > 0;) {
             if (w->work.row[i].id % 5 == 0) {
-                drop_row(&w->work, i);
+                t_model_drop(&w->work, i);
             }
         }
         announce(w);
@@ -482,7 +523,10 @@ static void backup(t_world *w)
     if (sqlite3_open(":memory:", &copy.db) != SQLITE_OK) {
         t_world_fail(w, "no memory");
     }
-    t_world_run(&copy, "CREATE VIRTUAL TABLE memory USING h5mem(%Q)", path);
+    t_world_run(&copy,
+                "CREATE VIRTUAL TABLE memory USING h5mem(%Q);"
+                "CREATE VIRTUAL TABLE memory_sessions USING h5mem_sessions(memory)",
+                path);
     got = t_world_dump(&copy, 0);
     want = t_world_dump(w, 0);
     if (strcmp(want, got) != 0) {
@@ -491,6 +535,39 @@ static void backup(t_world *w)
     sqlite3_free(want);
     sqlite3_free(got);
     t_world_close(&copy);
+}
+
+/* Rows go out, are changed, and come back as they were beside those that are new. */
+static void import(t_world *w)
+{
+    t_shared *s = w->shared;
+    t_model was = s->model[s->cur];
+    int rc;
+    if (was.nrow > T_ROWS - 12 ||
+        t_world_run(w, "SELECT h5mem_export('memory', '%srows.jsonl', 'jsonl')", w->folder) ||
+        t_world_run(w, "BEGIN")) {
+        return;
+    }
+    w->work = was;
+    rc = some(w, 3);
+    rc = rc ? rc
+            : t_world_run(w, "SELECT h5mem_import('memory', '%srows.jsonl', 'jsonl')", w->folder);
+    for (int i = 0; i < was.nrow && !rc; i++) {
+        t_model_ungone(&w->work, was.row[i].id);
+        t_model_set(&w->work, &was.row[i]);
+    }
+    if (rc) {
+        failed(w);
+    } else {
+        commit(w, rc);
+    }
+}
+
+/* What was evicted is gone for good, be it that this compact is still to come. */
+int t_world_compact(t_world *w)
+{
+    w->shared->model[0].ngone = w->shared->model[1].ngone = 0;
+    return t_world_run(w, "SELECT h5mem_compact('memory')");
 }
 
 void t_world_upkeep(t_world *w)
@@ -504,10 +581,12 @@ void t_world_upkeep(t_world *w)
         break;
     case 3:
     case 4:
-        t_world_run(w, "SELECT h5mem_compact('memory')");
+        t_world_compact(w);
         break;
     case 5:
-        if (!w->may_fail) {
+        if (!w->may_fail && below(w, 2)) {
+            import(w);
+        } else if (!w->may_fail) {
             backup(w);
         }
         break;

@@ -34,19 +34,16 @@ void t_world_fail(t_world *w, const char *fmt, ...)
     _exit(3);
 }
 
-int t_world_run(t_world *w, const char *fmt, ...)
+static int run(t_world *w, int (*take)(void *, int, char **, char **), void *ctx, const char *fmt,
+               va_list ap)
 {
-    va_list ap;
-    char *sql;
+    char *sql = sqlite3_vmprintf(fmt, ap);
     int rc;
-    va_start(ap, fmt);
-    sql = sqlite3_vmprintf(fmt, ap);
-    va_end(ap);
     if (!sql) {
         return SQLITE_NOMEM;
     }
     t_sys_statement();
-    rc = sqlite3_exec(w->db, sql, NULL, NULL, NULL);
+    rc = sqlite3_exec(w->db, sql, take, ctx, NULL);
     if (getenv("T_TRACE")) {
         fprintf(stderr, "%d: %.150s: %d %s\n", getpid(), sql, rc, rc ? sqlite3_errmsg(w->db) : "");
     }
@@ -59,6 +56,25 @@ int t_world_run(t_world *w, const char *fmt, ...)
         }
     }
     sqlite3_free(sql);
+    return rc;
+}
+
+int t_world_run(t_world *w, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int rc = run(w, NULL, NULL, fmt, ap);
+    va_end(ap);
+    return rc;
+}
+
+int t_world_ask(t_world *w, int (*take)(void *, int, char **, char **), void *ctx, const char *fmt,
+                ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int rc = run(w, take, ctx, fmt, ap);
+    va_end(ap);
     return rc;
 }
 
@@ -77,7 +93,13 @@ static int dropped(t_world *w)
     return found;
 }
 
+// So that passes have much to do, and what they do can be told from a dry one.
+#define LIFE                                                                                       \
+    ", working_capacity=8, episodic_capacity=12, auto_importance=off, importance_access=0, "       \
+    "merge_distance=0, consolidate_after=1000000000"
+
 static const char tables[] =
+    "CREATE VIRTUAL TABLE IF NOT EXISTS memory_sessions USING h5mem_sessions(memory);"
     "CREATE TABLE IF NOT EXISTS notes(id INTEGER PRIMARY KEY, text TEXT);"
     "CREATE TRIGGER IF NOT EXISTS both AFTER INSERT ON notes WHEN new.id >= 1000000 BEGIN"
     " INSERT INTO memory(id, content, session, importance, priority, embedding, timestamp)"
@@ -114,7 +136,7 @@ int t_world_open(t_world *w, t_shared *s, const t_spec *spec, const char *folder
     } else {
         rc = t_world_run(w,
                          "CREATE VIRTUAL TABLE memory USING h5mem('%sagent.h5', dim=%d, priority "
-                         "INTEGER%s); %s",
+                         "INTEGER%s" LIFE "); %s",
                          folder, T_DIM, spec->options, tables);
     }
     return rc;
@@ -134,14 +156,15 @@ void t_world_make(t_shared *s, const t_spec *spec, const char *folder)
     t_world w;
     memset(&w, 0, sizeof w);
     s->cur = s->open = s->nmaybe = 0;
-    s->model[0].nrow = s->model[0].nnote = 0;
+    memset(s->model, 0, sizeof s->model);
     t_world_open(&w, s, spec, folder);
     if (spec->journal) {
         t_world_run(&w,
                     "BEGIN; CREATE VIRTUAL TABLE memory USING h5mem('agent.h5', dim=%d, priority "
-                    "INTEGER%s); %s COMMIT",
+                    "INTEGER%s" LIFE "); %s COMMIT",
                     T_DIM, spec->options, tables);
     }
+    t_world_run(&w, "SELECT h5mem_consolidate('memory', 1)"); // so that no tick finds one due
     t_world_close(&w);
 }
 
@@ -176,12 +199,41 @@ static char *dump(t_world *w, const char *sql)
     return sqlite3_str_finish(out);
 }
 
+/* What lies beside the rows: sessions, the last tick, how many events and their digest. */
+static char *dump_beside(t_world *w)
+{
+    static const char *const sessions =
+        "SELECT id, parent, cast(\"end\" AS INTEGER), summary FROM memory_sessions"
+        " ORDER BY cast(substr(id, 2) AS INTEGER)";
+    static const char *const told =
+        "SELECT kind || '|' || coalesce(id, '~') FROM h5mem_events('memory') ORDER BY seq";
+    char *a = dump(w, sessions), *b = a ? dump(w, told) : NULL, *p, *end;
+    char *c = b ? dump(w, "SELECT cast(h5mem_config('memory', 'last_tick') AS INTEGER)") : NULL;
+    t_model m = {.events = 0};
+    for (p = b; c && *p && (end = strchr(p, '\n')) != p; p = end + 1) {
+        *end = 0;
+        t_model_told(&m, p);
+    }
+    p = c ? sqlite3_mprintf("%stick %s%ld events, %llx\n", a, c, m.events, m.told) : NULL;
+    sqlite3_free(a);
+    sqlite3_free(b);
+    sqlite3_free(c);
+    return p;
+}
+
 char *t_world_dump(t_world *w, int notes)
 {
-    return dump(w, notes ? "SELECT id, text FROM notes ORDER BY id"
-                         : "SELECT id, content, session, cast(round(importance * 1000) AS INTEGER),"
-                           " priority, hex(embedding), cast(timestamp AS INTEGER) FROM memory "
-                           "ORDER BY id");
+    if (notes) {
+        return dump(w, "SELECT id, text FROM notes ORDER BY id");
+    }
+    char *rows = dump(w, "SELECT id, content, session, cast(round(importance * 1000) AS INTEGER),"
+                         " priority, hex(embedding), cast(timestamp AS INTEGER), tier,"
+                         " access_count FROM memory ORDER BY id");
+    char *beside = rows ? dump_beside(w) : NULL;
+    char *both = beside ? sqlite3_mprintf("%s%s", rows, beside) : NULL;
+    sqlite3_free(rows);
+    sqlite3_free(beside);
+    return both;
 }
 
 static const char *session_of(int n)
@@ -190,8 +242,22 @@ static const char *session_of(int n)
     return name[n];
 }
 
+static void dump_model_beside(const t_model *m, sqlite3_str *out)
+{
+    char text[T_TEXT_MOST];
+    for (int i = 0; i < m->nsession; i++) {
+        const t_session *n = &m->session[i];
+        sqlite3_str_appendf(out, "n%d|", n->id);
+        sqlite3_str_appendf(out, n->parent < 0 ? "~|" : "n%d|", n->parent);
+        sqlite3_str_appendf(out, n->end < 0 ? "~|" : "%d|", n->end);
+        sqlite3_str_appendf(out, "%s\n", t_text(n->summary, text) ? text : "~");
+    }
+    sqlite3_str_appendf(out, "\ntick %d\n\n%ld events, %llx\n", m->tick, m->events, m->told);
+}
+
 char *t_model_dump(const t_model *m, int notes)
 {
+    static const char *const tier[] = {"working", "episodic", "semantic"};
     sqlite3_str *out = sqlite3_str_new(NULL);
     char text[T_TEXT_MOST], hex[T_HEX_MOST];
     for (int i = 0; notes && i < m->nnote; i++) {
@@ -208,9 +274,13 @@ char *t_model_dump(const t_model *m, int notes)
         } else {
             sqlite3_str_appendf(out, "%d|", r->priority);
         }
-        sqlite3_str_appendf(out, "%s|%d\n", t_vector_hex(r->vector, hex), r->stamp);
+        sqlite3_str_appendf(out, "%s|%d|%s|%d\n", t_vector_hex(r->vector, hex), r->stamp,
+                            tier[r->tier], r->accesses);
     }
     sqlite3_str_appendchar(out, 1, '\n');
+    if (!notes) {
+        dump_model_beside(m, out);
+    }
     return sqlite3_str_finish(out);
 }
 

@@ -6,6 +6,10 @@
  * outlives the process that works: `cur` is what is committed; while COMMIT runs, `open` says that
  * the other model may be what is there instead.
  *
+ * The model also holds what the life of memories leaves: tiers and accesses, rows that were evicted
+ * and can come back, sessions, the last tick, and a digest of all events in their order, so that no
+ * event can be there without what it tells of.
+ *
  *     t_shared *s = t_shared_new();       then fork
  *     t_world w; t_world_open(&w, s, &spec, "/folder/"); t_world_check(&w); t_world_step(&w);
  *
@@ -23,11 +27,13 @@
 #include "t_rng.h"
 
 enum { T_DIM = 4, T_ROWS = 48, T_NOTES = 24, T_HISTORY = 4096, T_MAYBE = 12 };
+enum { T_SESSIONS = 12, T_GONE = 24 };
 
 typedef struct t_row {
     int64_t id;
     int content; /* number of a text; -1 NULL */
     int session, importance, priority, vector, stamp;
+    int tier, accesses;
 } t_row;
 
 typedef struct t_note {
@@ -35,10 +41,20 @@ typedef struct t_note {
     int text;
 } t_note;
 
+/* parent, end: -1 none. A parent has the smaller id. */
+typedef struct t_session {
+    int id, parent, end, summary;
+} t_session;
+
 typedef struct t_model {
-    int nrow, nnote;
+    int nrow, nnote, nsession, ngone;
     t_row row[T_ROWS];
     t_note note[T_NOTES];
+    t_session session[T_SESSIONS];
+    t_row gone[T_GONE]; /* evicted, the last one last */
+    int tick;
+    long events;
+    uint64_t told; /* digest of the events */
 } t_model;
 
 enum { T_IDLE, T_ROWS_WRITTEN, T_COMMITTING }; /* t_shared.where */
@@ -57,6 +73,7 @@ typedef struct t_shared {
     t_model maybe[T_MAYBE];
     int nmaybe;
     long commits, failures;
+    long evicted, back, recorded; /* rows, whatever became of the transaction */
     uint64_t rows_was[T_HISTORY], notes_was[T_HISTORY]; /* digests of committed states, a ring */
     long history;
     char message[8000];
@@ -108,7 +125,28 @@ uint64_t t_digest(const char *text);
 void t_world_step(t_world *w);
 void t_world_transaction(t_world *w);
 void t_world_upkeep(t_world *w);
-/* Runs SQL; SQLITE_OK or, with may_fail, the code. */
+int t_world_compact(t_world *w);
+/* Runs SQL; SQLITE_OK or, with may_fail, the code. ask: each row goes to take, as sqlite3_exec has
+** it. */
 int t_world_run(t_world *w, const char *fmt, ...);
+int t_world_ask(t_world *w, int (*take)(void *, int, char **, char **), void *ctx, const char *fmt,
+                ...);
+
+/* One random call of those that let memories age, or a session's beginning or end; done to
+** w->work. */
+int t_life_step(t_world *w);
+/* A pass of consolidation, done to w->work and not yet run: its time in *now. Then the pass. */
+int t_life_plan(t_world *w, int *now, int *moves);
+int t_life_pass(t_world *w, int now, int moves);
+void t_model_told(t_model *m, const char *event); /* "kind|id", "kind|~" */
+
+/* Rows of the model, in order of their ids. */
+int t_model_below(t_world *w, int n);
+int t_model_place(const t_model *m, int64_t id);
+int t_model_has(const t_model *m, int64_t id);
+void t_model_set(t_model *m, const t_row *r);
+void t_model_drop(t_model *m, int i);
+int t_model_gone(const t_model *m, int64_t id); /* its place among the evicted, or -1 */
+void t_model_ungone(t_model *m, int64_t id);
 
 #endif

@@ -54,16 +54,17 @@ int t_run_wait(int pid)
 t_spec t_run_spec(t_run *run, int careful)
 {
     static const char *const journal[] = {"wal", "wal", "delete", "truncate", "persist", NULL};
-    static const char *const any[] = {", autoflush=4096", ", autoflush=16384, compression='zstd:1'",
-                                      ", autoflush=65536",
+    static const char *const any[] = {", autoflush=4096",
+                                      ", autoflush=16384, compression='zstd:1', autocompact=1",
+                                      ", autoflush=65536, autocompact=1",
                                       ", autoflush=16384, compression='deflate:1', synchronous=off",
-                                      ", autoflush=4096, synchronous=off"};
+                                      ", autoflush=4096, synchronous=off, autocompact=1"};
     // Without syncs neither SQLite nor the store promises whole files.
     static const char *const loose[] = {
         ", autoflush=4096, synchronous=normal",
         ", autoflush=16384, compression='zstd:1', synchronous=normal",
         ", autoflush=65536, synchronous=normal", ", autoflush=16384, synchronous=full"};
-    static const char *const full[] = {", autoflush=4096, synchronous=full",
+    static const char *const full[] = {", autoflush=4096, synchronous=full, autocompact=1",
                                        ", autoflush=16384, compression='zstd:1', synchronous=full",
                                        ", autoflush=65536, synchronous=full"};
     static const char *const levels[] = {"OFF", "NORMAL", "FULL"};

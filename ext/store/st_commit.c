@@ -24,6 +24,19 @@ static uint64_t keep(const st_log_header *h)
     return ST_MAX(h->committed_len, h->prepared_len);
 }
 
+/* What a flush leaves of the log, where frames may go into it without a call; else 0. */
+static uint64_t mapped_keep(st_conn *c)
+{
+    uint64_t keep;
+    if (c->txn.nconfig) {
+        return 0;
+    }
+    pthread_mutex_lock(&c->store->lock);
+    keep = c->gen->options.synchronous == ST_SYNC_OFF ? ST_LOG_KEPT(c->gen->options.autoflush) : 0;
+    pthread_mutex_unlock(&c->store->lock);
+    return keep;
+}
+
 /* A log whose frames end before its committed length (power loss): the frames that are there are
 ** all there is. What lies behind goes: there may be whole transactions of this generation in it,
 ** which must not come back when the frames before them are written over. */
@@ -45,6 +58,9 @@ static int cut_tail(st_store *s, st_log_header *h, st_error *err)
     if (cut && (s->log->size(s->log, &size, &e) != H5_OK ||
                 (size > keep(h) && s->log->truncate(s->log, keep(h), &e) != H5_OK))) {
         return st_from_h5(err, &e, "cutting the log");
+    }
+    if (cut) {
+        st_log_look(s);
     }
     s->tail_cut = 1;
     return ST_OK;
@@ -266,6 +282,10 @@ int st_prepare(st_conn *c, int spare, int64_t *txid, uint8_t owner[16], st_error
         }
         c->frames.n = 0;
         e.at = t->base_len;
+        e.keep = mapped_keep(c);
+        if (e.keep && !spare) {
+            st_log_look(c->store); // statements, or others, have taken time since the last look
+        }
         rc = st_encode_all(c, &t->head, &e, err);
         rc = rc ? rc : write_frames(c, self, &e, err);
         if (c->frames.cap > FRAMES_KEPT) {

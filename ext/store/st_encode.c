@@ -11,10 +11,8 @@ enum { LEAP = (1 << 20) - 1 };
 
 int st_encode_write(st_conn *c, st_encoder *e, st_error *err)
 {
-    h5_io *log = c->store->log;
-    h5_error io = {0};
-    if (e->buf->n && log->write(log, e->at, e->buf->p, e->buf->n, &io) != H5_OK) {
-        return st_from_h5(err, &io, "writing the log");
+    if (e->buf->n) {
+        ST_TRY(st_log_write(c->store, e->at, e->buf->p, e->buf->n, e->keep, err));
     }
     e->at += e->buf->n;
     e->buf->n = 0;

@@ -12,7 +12,8 @@ typedef struct st_encoder {
     st_buf *buf;
     uint64_t at; /* offset in the log of what buf holds */
     uint64_t generation, seq, transaction;
-    uint32_t sum; /* of the frame before */
+    uint32_t sum;  /* of the frame before */
+    uint64_t keep; /* as st_log_write has it */
 } st_encoder;
 
 /* Writes what has gathered: the frames of a large transaction pass through a small buffer. */

@@ -184,7 +184,7 @@ static int fold_locked(st_store *s, int optimize, uint64_t *rows, st_error *err)
     if (!rc) {
         eof = h5_writer_eof(f.w);
         h5_superblock_pack(root, eof, sb);
-        rc = flip(s, &h, sb, f.gen->options.synchronous, 2 * (uint64_t)f.gen->options.autoflush,
+        rc = flip(s, &h, sb, f.gen->options.synchronous, ST_LOG_KEPT(f.gen->options.autoflush),
                   err);
         if (!rc) {
             *rows = f.nrow + f.npatched + f.ndead;

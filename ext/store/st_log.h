@@ -69,9 +69,11 @@
 
 #include "st_base.h"
 
-#define ST_LOG_PAGE   4096
-#define ST_LOG_START  ((uint64_t)ST_LOG_PAGE)
-#define ST_FRAME_HEAD 32
+#define ST_LOG_PAGE            4096
+#define ST_LOG_START           ((uint64_t)ST_LOG_PAGE)
+#define ST_FRAME_HEAD          32
+/* Bytes of frames that a flush leaves in the log, to be written over. */
+#define ST_LOG_KEPT(autoflush) (2 * (uint64_t)(autoflush))
 #define ST_FRAME_MAX                                                                               \
     ((uint64_t)0x7ffffff0) /* a put holds one row, every value of which is far below */
 

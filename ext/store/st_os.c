@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 
 // Behind any log: the log is flushed at some MiB, and a lock needs no bytes under it.
 #define LOCK_BASE ((off_t)1 << 40)
@@ -118,6 +121,28 @@ void st_unmap_page(uint8_t *p, size_t n)
     if (p) {
         munmap(p, n);
     }
+}
+
+int st_maps_in_place(int fd)
+{
+#ifdef __linux__
+    struct statfs s;
+    return fstatfs(fd, &s) == 0 &&
+           (s.f_type == 0xEF53 || s.f_type == 0x58465342 || s.f_type == 0x01021994);
+#else
+    (void)fd;
+    return 0;
+#endif
+}
+
+void st_map_fill(uint8_t *p, size_t n)
+{
+#ifdef __linux__
+    madvise(p, n, 23); // MADV_POPULATE_WRITE, since Linux 5.14
+#else
+    (void)p;
+    (void)n;
+#endif
 }
 
 /* Joins a resolved folder and a name into memory of ours. */

@@ -41,6 +41,11 @@ int st_id_of_path(const char *path,
 /* Maps n bytes from the start of a file, shared. */
 int st_map_page(int fd, size_t n, int writable, uint8_t **out, st_error *err);
 void st_unmap_page(uint8_t *p, size_t n);
+/* 1 where a page that the file has is written back to where it lies, so that a store into the
+** mapping cannot run out of space: ext4, XFS, tmpfs. */
+int st_maps_in_place(int fd);
+/* Has the pages from p on, the start of one, ready for stores. Best effort. */
+void st_map_fill(uint8_t *p, size_t n);
 
 /* The path with links and dots resolved; the last part need not exist. *out is the caller's
 ** (h5_free). */

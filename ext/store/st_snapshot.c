@@ -523,6 +523,7 @@ int st_snapshot_mend(st_store *s, const st_host *host, const st_identity *who, s
     }
     pthread_mutex_unlock(&s->lock);
     ST_TRY(rc);
+    s->log_bytes = l.log.size;
     ST_TRY(check_log(s, &l.log, err));
     ST_TRY(stands ? ST_OK : mend_file(s, h, err));
     // A writer that died with its transaction prepared may have got as far as the commit frame.

@@ -111,6 +111,7 @@ static void store_free(st_store *s)
     if (s->page) {
         st_unmap_page(s->page, ST_LOG_PAGE);
     }
+    st_log_unmap(s);
     if (s->log) {
         s->log->close(s->log);
     }

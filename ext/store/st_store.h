@@ -35,6 +35,9 @@ typedef struct st_store {
     int log_fd, h5_fd;
     uint8_t *page; /* its mapped header */
     int page_writable;
+    uint8_t *window; /* st_logwrite.c: its first bytes, mapped; NULL: written by calls */
+    int window_asked;
+    uint64_t log_bytes; /* its length, as this writer knows it; 0: not known */
 
     pthread_mutex_t lock;
     pthread_cond_t writer_free;
@@ -257,6 +260,13 @@ int st_doubt_settle(st_store *s, st_log_header *h, const st_host *host, const st
 
 /* With the writer lock held: the last transaction in doubt counts, or none does, by decree. */
 int st_doubt_decree(st_store *s, st_log_header *h, int yes, st_error *err);
+
+/* st_logwrite.c, under the writer lock: bytes into the log. keep: what a flush leaves of it, where
+** they may be stored into the mapped file; 0: by a call that tells what fails. */
+int st_log_write(st_store *s, uint64_t at, const uint8_t *p, size_t n, uint64_t keep,
+                 st_error *err);
+void st_log_look(st_store *s); /* asks for the log's length */
+void st_log_unmap(st_store *s);
 
 /* st_writer.c: both are for one connection; ST_BUSY after timeout_ms */
 int st_writer_lock(st_store *s, st_conn *c, int timeout_ms, st_error *err);

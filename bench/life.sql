@@ -1,5 +1,6 @@
 -- How rows age: a pass of consolidation with real promotions and evictions (half of the rows may stay; one in five is
--- promoted), in C and through SQL with its commit, out of the file, nothing synced; merging, importance, a touch, a tick.
+-- promoted), in C and through SQL with its commit, out of the file, which a statement has read since it was flushed,
+-- nothing synced; merging, importance, a touch, a tick.
 --! subsystem life
 
 --! row consolidate_100 per 100 rows
@@ -15,6 +16,7 @@ CREATE VIRTUAL TABLE a USING h5mem('a.h5', dim=8, synchronous=off, autoflush=100
 DELETE FROM a;
 INSERT INTO a(tier, importance, access_count, last_access, timestamp) SELECT * FROM aged LIMIT 100;
 SELECT h5mem_flush('a');
+SELECT count(*) FROM a WHERE importance > 2;
 --! timed 50
 SELECT h5mem_consolidate('a', 1.8e9);
 --! check
@@ -39,6 +41,7 @@ SELECT h5mem_config('a', 'working_capacity', 500), h5mem_config('a', 'episodic_c
 DELETE FROM a;
 INSERT INTO a(tier, importance, access_count, last_access, timestamp) SELECT * FROM aged LIMIT 1000;
 SELECT h5mem_flush('a');
+SELECT count(*) FROM a WHERE importance > 2;
 --! timed 50
 SELECT h5mem_consolidate('a', 1.8e9);
 --! check
@@ -63,6 +66,7 @@ SELECT h5mem_config('a', 'working_capacity', 5000), h5mem_config('a', 'episodic_
 DELETE FROM a;
 INSERT INTO a(tier, importance, access_count, last_access, timestamp) SELECT * FROM aged;
 SELECT h5mem_flush('a');
+SELECT count(*) FROM a WHERE importance > 2;
 --! timed 20
 SELECT h5mem_consolidate('a', 1.8e9);
 --! check

@@ -82,7 +82,8 @@ static void list_move(work *w, const mind_move *m)
 /* What h5mem_events tells of it; st_evict writes its own. */
 static int event(work *w, const char *kind, size_t i, const char *json)
 {
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     return w->pass->dry ||
                    st_event(w->t->store->conn, w->pass->now, kind, &w->a.id[i], json, &err) == ST_OK
                ? SQLITE_OK
@@ -230,7 +231,8 @@ static int look_at_new(work *w)
 
 static int set(work *w, size_t i, const int *col, const st_value *value, size_t n)
 {
-    st_error err = {0};
+    st_error err;
+    st_error_none(&err);
     return w->pass->dry ||
                    st_set(w->t->store->conn, w->view, w->a.row[i], col, value, n, &err) == ST_OK
                ? SQLITE_OK
@@ -271,9 +273,10 @@ static int write_importance(work *w)
 
 static int evict(work *w, const mind_move *m)
 {
-    st_error err = {0};
+    st_error err;
     static const char *const reasons[] = {"capacity of working", "capacity of episodic",
                                           "capacity of semantic"};
+    st_error_none(&err);
     w->gone[m->row] = 1;
     return w->pass->dry || st_evict_row(w->t->store->conn, w->view, w->a.row[m->row],
                                         reasons[m->from], w->pass->now, &err) == ST_OK
@@ -329,6 +332,11 @@ static int promoted(work *w, const mind_move *m)
 static int write_moves(work *w)
 {
     static const int col[] = {ST_COL_TIER, ST_COL_IMPORTANCE};
+    st_error err = {0};
+    if (!w->pass->dry &&
+        st_expect(w->t->store->conn, w->moves.promoted, w->moves.evicted, &err) != ST_OK) {
+        return fail(w, &err);
+    }
     for (size_t i = 0; i < w->moves.n; i++) {
         const mind_move *m = &w->moves.move[i];
         st_value v[2];

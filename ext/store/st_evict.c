@@ -7,15 +7,20 @@
 
 #include <math.h>
 
+/* A column of the version at ref; with the store's lock held. small: its small values, or NULL for
+** a row of the file that nobody changed. */
 static int add_column(st_conn *c, uint64_t ref, const st_num *small, int col, st_buf *b,
                       st_error *err)
 {
     const st_schema *s = c->store->schema;
+    int at = s->small_of[col];
     st_value v;
-    if (s->small_of[col] >= 0) {
-        st_small_to_value(s, s->small_of[col], small[s->small_of[col]], &v);
-    } else {
+    if (at < 0) {
         ST_TRY(st_txn_heavy(c, ref, col, &v, err));
+    } else if (small) {
+        st_small_to_value(s, at, small[at], &v);
+    } else {
+        ST_TRY(st_read_value(&c->gen->reader, ref, col, &v, err));
     }
     return st_json_add(b, st_logical_name(s, col), &v, err);
 }
@@ -27,12 +32,12 @@ static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_
 {
     static const int cols[] = {ST_COL_TIER,    ST_COL_IMPORTANCE, ST_COL_TIMESTAMP,
                                ST_COL_SESSION, ST_COL_SOURCE,     ST_COL_CONTENT};
-    st_num small[ST_SMALLS_MAX];
     st_value why = {.type = ST_TEXT, .p = reason, .n = strlen(reason)};
+    const st_num *small;
     int rc = st_buf_room(b, DESCRIBED, err);
-    rc = rc ? rc : st_txn_smalls(c, ref, small, err);
     rc = rc ? rc : st_json_add(b, "reason", &why, err);
     pthread_mutex_lock(&c->store->lock);
+    small = st_txn_small(c, ref);
     for (size_t i = 0; i < sizeof cols / sizeof *cols && !rc; i++) {
         rc = add_column(c, ref, small, cols[i], b, err);
     }
@@ -43,16 +48,15 @@ static int describe(st_conn *c, uint64_t ref, const char *reason, st_buf *b, st_
 static int evict_at(st_conn *c, int64_t id, uint64_t ref, const char *reason, double now,
                     st_error *err)
 {
-    st_buf b = {0};
+    st_buf *b = &c->frames; // free until the transaction is written down
     size_t nop = c->txn.nop;
     int rc;
     if (!reason || !isfinite(now)) {
         return st_fail(err, ST_MISUSE, "an eviction needs a reason and a time");
     }
-    rc = describe(c, ref, reason, &b, err);
-    rc = rc ? rc : st_json_event(c, now, "evict", &id, &b, err);
-    st_json_free(&b);
-    ST_TRY(rc);
+    b->n = 0;
+    ST_TRY(describe(c, ref, reason, b, err));
+    ST_TRY(st_json_event(c, now, "evict", &id, b, err));
     rc = st_txn_end(c, ST_OP_EVICT, id, ref, err);
     if (rc) {
         st_txn_undo_to(c, nop);

@@ -361,22 +361,25 @@ static int adopt_find(st_gen *g, st_logged *c, st_error *err)
 
 int st_gen_adopt(st_gen *g, st_logged *change, size_t n, st_error *err)
 {
-    size_t evicts = 0, records[ST_SIDES] = {0};
+    size_t evicts = 0, puts = 0, sets = 0, rows = n, records[ST_SIDES] = {0};
     for (size_t i = 0; i < n; i++) {
         evicts += change[i].kind == ST_FRAME_EVICT || change[i].evicted;
+        puts += change[i].kind == ST_FRAME_PUT;
+        sets += change[i].kind == ST_FRAME_SET;
         if (change[i].rec) {
             records[change[i].rec->side]++;
+            rows--;
         }
     }
     for (int side = 0; side < ST_SIDES; side++) {
         ST_TRY(records[side] ? st_side_room(&g->side[side], records[side], err) : ST_OK);
     }
-    ST_TRY(room(g, n, err));
-    ST_TRY(st_map_reserve(&g->by_id, n, err));
-    ST_TRY(st_map_reserve(&g->killed, n, err));
-    ST_TRY(st_map_reserve(&g->patched, n, err));
+    ST_TRY(room(g, rows, err));
+    ST_TRY(st_map_reserve(&g->by_id, puts, err));
+    ST_TRY(st_map_reserve(&g->killed, rows - sets, err));
+    ST_TRY(st_map_reserve(&g->patched, sets, err));
     ST_TRY(evicts ? st_map_reserve(&g->evicted, evicts, err) : ST_OK);
-    ST_TRY(g->evicted.n ? st_map_reserve(&g->buried, n, err) : ST_OK);
+    ST_TRY(g->evicted.n ? st_map_reserve(&g->buried, rows - sets, err) : ST_OK);
     for (size_t i = 0; i < n; i++) {
         ST_TRY(adopt_find(g, &change[i], err));
     }

@@ -376,7 +376,7 @@ void st_side_clear(st_side *s)
     for (size_t i = 0; i < s->n; i++) {
         st_rec_unref(s->rec[i]);
     }
-    s->n = s->nkill = 0;
+    s->n = s->nrising = s->nkill = 0;
     s->next = 0;
     st_map_clear(&s->by_hash);
     st_map_clear(&s->killed);
@@ -388,6 +388,7 @@ void st_side_free(st_side *s)
     h5_free(s->rec);
     h5_free(s->dead);
     h5_free(s->prev);
+    h5_free(s->rising);
     h5_free(s->kill);
     st_map_free(&s->by_hash);
     st_map_free(&s->killed);
@@ -399,39 +400,94 @@ int st_side_room(st_side *s, size_t n, st_error *err)
     ST_TRY(st_grow(&s->rec, &s->cap_rec, s->n + n, sizeof(st_rec *), err));
     ST_TRY(st_grow(&s->dead, &s->cap_dead, s->n + n, sizeof *s->dead, err));
     ST_TRY(st_grow(&s->prev, &s->cap_prev, s->n + n, sizeof *s->prev, err));
+    ST_TRY(st_grow(&s->rising, &s->cap_rising, s->nrising + n, sizeof *s->rising, err));
     ST_TRY(st_grow(&s->kill, &s->cap_kill, s->nkill + n, sizeof *s->kill, err));
     ST_TRY(st_map_reserve(&s->killed, n, err));
     return st_map_reserve(&s->by_hash, n, err);
 }
 
+static int64_t rising_key(const st_side *s, size_t i)
+{
+    return s->rec[s->rising[i]]->num[0].i;
+}
+
+/* The first of the rising ones whose key is at least that one. */
+static size_t rising_at(const st_side *s, int64_t key)
+{
+    size_t lo = 0, hi = s->nrising;
+    if (!hi || rising_key(s, hi - 1) < key) {
+        return hi;
+    }
+    // most often there are no gaps
+    uint64_t guess = (uint64_t)key - (uint64_t)rising_key(s, 0);
+    if (guess < hi && rising_key(s, guess) == key) {
+        return guess;
+    }
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (rising_key(s, mid) < key) {
+            lo = mid + 1;
+        } else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+size_t st_side_above(const st_side *s, int64_t key)
+{
+    size_t i = key == INT64_MAX ? s->nrising : rising_at(s, key + 1);
+    return i < s->nrising ? s->rising[i] : s->n;
+}
+
+/* 1 + the newest version of a key, or 0. */
+static uint64_t newest(const st_side *s, int side, int64_t key, uint64_t hash)
+{
+    uint64_t at = 0;
+    size_t i;
+    if (st_map_get(&s->by_hash, hash, &at) || st_side_text_key(side)) {
+        return at;
+    }
+    i = rising_at(s, key);
+    return i < s->nrising && rising_key(s, i) == key ? s->rising[i] + 1 : 0;
+}
+
 void st_side_push(st_side *s, st_rec *r)
 {
-    uint64_t before = 0;
-    st_map_get(&s->by_hash, r->hash, &before);
+    int64_t key = st_side_text_key(r->side) ? 0 : r->num[0].i;
     s->rec[s->n] = r;
     s->dead[s->n] = ST_SEQ_NEVER;
-    s->prev[s->n] = before;
-    st_map_set(&s->by_hash, r->hash, ++s->n, NULL);
-    if (!st_side_text_key(r->side) && !r->ended && r->num[0].i >= s->next) {
-        s->next = r->num[0].i == INT64_MAX ? INT64_MAX : r->num[0].i + 1;
+    if (!st_side_text_key(r->side) && (!s->nrising || rising_key(s, s->nrising - 1) < key)) {
+        s->prev[s->n] = 0;
+        s->rising[s->nrising++] = s->n;
+    } else {
+        s->prev[s->n] = newest(s, r->side, key, r->hash);
+        st_map_set(&s->by_hash, r->hash, s->n + 1, NULL);
+    }
+    s->n++;
+    if (!st_side_text_key(r->side) && !r->ended && key >= s->next) {
+        s->next = key == INT64_MAX ? INT64_MAX : key + 1;
     }
 }
 
 void st_side_pop(st_side *s)
 {
     st_rec *r = s->rec[--s->n];
-    if (s->prev[s->n]) {
-        st_map_set(&s->by_hash, r->hash, s->prev[s->n], NULL);
+    uint64_t before = s->prev[s->n];
+    if (s->nrising && s->rising[s->nrising - 1] == s->n) {
+        s->nrising--;
     } else {
         st_map_remove(&s->by_hash, r->hash);
+        if (before && newest(s, r->side, r->num[0].i, r->hash) != before) {
+            st_map_set(&s->by_hash, r->hash, before, NULL); // there is room: it was there
+        }
     }
     st_rec_unref(r);
 }
 
 uint64_t st_side_version(const st_side *s, int side, const st_key *key, uint64_t seq)
 {
-    uint64_t at = 0;
-    st_map_get(&s->by_hash, key->hash, &at);
+    uint64_t at = newest(s, side, key->i, key->hash);
     for (; at; at = s->prev[at - 1]) {
         st_key k = st_rec_key(s->rec[at - 1]);
         if (s->rec[at - 1]->seq <= seq && st_key_same(side, &k, key)) {

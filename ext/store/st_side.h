@@ -48,8 +48,11 @@ typedef struct st_side {
     st_rec **rec;
     uint64_t *dead; /* sequence of the frame that ended it, or ST_SEQ_NEVER; of a generation */
     uint64_t *prev; /* 1 + the version of the same hash before it, or 0 */
-    size_t n, cap_rec, cap_dead, cap_prev;
-    st_map by_hash;       /* hash -> 1 + newest version */
+    /* INTEGER keys come in ascending order, but for what is changed later: the versions above all
+    ** before them, which are found by halving and are not in by_hash */
+    size_t *rising;
+    size_t n, nrising, cap_rec, cap_dead, cap_prev, cap_rising;
+    st_map by_hash;       /* hash -> 1 + newest version, of the others */
     struct st_kill *kill; /* base rows that ended; of a generation */
     size_t nkill, cap_kill;
     st_map killed; /* base row -> sequence */
@@ -99,6 +102,8 @@ void st_side_free(st_side *s);
 int st_side_room(st_side *s, size_t n, st_error *err); /* n more: pushing then cannot fail */
 void st_side_push(st_side *s, st_rec *r);              /* takes the reference */
 void st_side_pop(st_side *s);                          /* the last one, and gives it back */
+/* INTEGER keys: the first version from which on a key may be above that one. */
+size_t st_side_above(const st_side *s, int64_t key);
 /* 1 + the newest version of a key of those up to the sequence, 0 when there is none. */
 uint64_t st_side_version(const st_side *s, int side, const st_key *key, uint64_t seq);
 

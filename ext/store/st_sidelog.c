@@ -231,14 +231,29 @@ int st_side_set(st_conn *c, int side, const st_value *key, const st_value *value
     return ST_OK;
 }
 
-int st_event(st_conn *c, double time, const char *kind, const int64_t *id, const char *json,
-             st_error *err)
+/* The same with a text of n bytes. */
+static int put_event(st_conn *c, double time, const char *kind, const int64_t *id, const void *json,
+                     size_t n, st_error *err)
 {
     st_value v[] = {[ST_EVENT_SEQ] = {.type = ST_NULL},
                     [ST_EVENT_TIME] = {.type = ST_REAL, .r = time},
                     [ST_EVENT_KIND] = {.type = ST_TEXT, .p = kind, .n = strlen(kind)},
                     [ST_EVENT_ID] = {.type = id ? ST_INT : ST_NULL, .i = id ? *id : 0},
-                    [ST_EVENT_JSON] = {
-                        .type = json ? ST_TEXT : ST_NULL, .p = json, .n = json ? strlen(json) : 0}};
+                    [ST_EVENT_JSON] = {.type = json ? ST_TEXT : ST_NULL, .p = json, .n = n}};
     return st_side_put(c, ST_EVENTS, v, NULL, err);
+}
+
+int st_event(st_conn *c, double time, const char *kind, const int64_t *id, const char *json,
+             st_error *err)
+{
+    return put_event(c, time, kind, id, json, json ? strlen(json) : 0, err);
+}
+
+int st_json_event(st_conn *c, double time, const char *kind, const int64_t *id, st_json *j,
+                  st_error *err)
+{
+    if (j->n) {
+        ST_TRY(st_buf_add(j, "}", 1, err));
+    }
+    return put_event(c, time, kind, id, j->p, j->n, err);
 }

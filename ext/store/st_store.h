@@ -284,6 +284,9 @@ int st_txn_end(st_conn *c, int kind, int64_t id, uint64_t ref, st_error *err);
 void st_txn_undo_to(st_conn *c, size_t nop);
 /* The small values that this transaction sees at ref. */
 int st_txn_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err);
+/* The same, not copied and with the store's lock held; NULL for a row of the file that nobody
+** changed. */
+const st_num *st_txn_small(st_conn *c, uint64_t ref);
 /* A heavy column of the version at ref. With the store's lock held: what it gives of a base row
 ** points into the generation's reader. */
 int st_txn_heavy(st_conn *c, uint64_t ref, int col, st_value *out, st_error *err);

@@ -286,6 +286,19 @@ int st_put(st_conn *c, const st_row *row, int64_t *id, st_error *err)
     return ST_OK;
 }
 
+int st_expect(st_conn *c, size_t sets, size_t evictions, st_error *err)
+{
+    st_txn *t = &c->txn;
+    size_t n = sets + evictions;
+    ST_TRY(need_txn(c, err));
+    ST_TRY(st_grow(&t->op, &t->cap_op, t->nop + 2 * n + 3, sizeof *t->op, err));
+    ST_TRY(st_grow(&t->patch, &t->cap_patch, t->npatch + sets + 1, sizeof *t->patch, err));
+    ST_TRY(st_grow(&t->change, &t->cap_change, t->nop + 2 * n, sizeof *t->change, err));
+    ST_TRY(st_map_reserve(&t->by_id, evictions + 2, err));
+    ST_TRY(st_map_reserve(&t->killed, evictions + 1, err));
+    return st_map_reserve(&t->patched, sets + 1, err);
+}
+
 int st_txn_find(st_conn *c, int64_t id, uint64_t *ref, st_error *err)
 {
     int rc;
@@ -324,28 +337,29 @@ int st_evicted_drop(st_conn *c, int64_t id, st_error *err)
     return ST_OK;
 }
 
+const st_num *st_txn_small(st_conn *c, uint64_t ref)
+{
+    const st_num *p;
+    uint64_t at;
+    if (st_map_get(&c->txn.patched, ref, &at)) {
+        return c->txn.patch[at - 1].small;
+    }
+    if (ref & ST_REF_PRIVATE) {
+        return c->txn.slot[ST_REF_INDEX(ref)]->small;
+    }
+    p = st_gen_patch(c->gen, ref, c->seq);
+    return p || !(ref & ST_REF_OVERLAY) ? p : c->gen->slot[ST_REF_INDEX(ref)]->small;
+}
+
 int st_txn_smalls(st_conn *c, uint64_t ref, st_num *out, st_error *err)
 {
     const st_schema *s = c->store->schema;
-    size_t bytes = (size_t)s->nsmall * sizeof *out;
-    const st_num *p = NULL;
-    uint64_t at;
+    const st_num *p;
     int rc = ST_OK;
-    if (st_map_get(&c->txn.patched, ref, &at)) {
-        memcpy(out, c->txn.patch[at - 1].small, bytes);
-        return ST_OK;
-    }
-    if (ref & ST_REF_PRIVATE) {
-        memcpy(out, c->txn.slot[ST_REF_INDEX(ref)]->small, bytes);
-        return ST_OK;
-    }
     pthread_mutex_lock(&c->store->lock);
-    p = st_gen_patch(c->gen, ref, c->seq);
-    if (!p && (ref & ST_REF_OVERLAY)) {
-        p = c->gen->slot[ST_REF_INDEX(ref)]->small;
-    }
+    p = st_txn_small(c, ref);
     if (p) {
-        memcpy(out, p, bytes);
+        memcpy(out, p, (size_t)s->nsmall * sizeof *out);
     }
     for (int i = 0; i < s->nsmall && !p && !rc; i++) {
         rc = st_read_small(&c->gen->reader, i, ref, &out[i], err);

@@ -301,6 +301,9 @@ int st_evict(st_conn *c, int64_t id, const char *reason, double now, st_error *e
 /* The same of a row as st_set names it. */
 int st_evict_row(st_conn *c, st_view *v, uint64_t row, const char *reason, double now,
                  st_error *err);
+/* Says that about as many rows are going to be changed so, each with its event: room is made once.
+** No promise. */
+int st_expect(st_conn *c, size_t sets, size_t evictions, st_error *err);
 /* An evicted row is to be found no more (its bytes go with the next compact). ST_NOTFOUND when the
 ** newest version of id is not an evicted one. */
 int st_evicted_drop(st_conn *c, int64_t id, st_error *err);

@@ -212,20 +212,20 @@ typedef struct text_run {
 static int new_run(st_fold *f, text_run *r, int *any, st_error *err)
 {
     uint64_t nbase = f->gen->image->nrow;
-    vec_text *t = NULL;
+    vec_bulk *t = NULL;
     uint8_t *image = NULL;
     size_t n = 0;
-    int rc = vec_text_new(&t);
+    int rc = vec_bulk_new(&t);
     *any = 0;
     for (size_t i = 0; i < f->nrow && !rc; i++) {
         const st_slot *s = f->row[i].slot;
         if (s->ntokens && !f->row[i].evicted) {
-            rc = vec_text_add(t, nbase + i, s->tokens, s->ntokens);
+            rc = vec_bulk_add(t, nbase + i, s->tokens, s->ntokens);
             *any = 1;
         }
     }
-    rc = rc || !*any ? rc : vec_text_image(t, &image, &n);
-    vec_text_free(t);
+    rc = rc || !*any ? rc : vec_bulk_image(t, &image, &n);
+    vec_bulk_free(t);
     if (rc || !*any) {
         return st_from_vec(err, rc, "the text index");
     }

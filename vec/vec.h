@@ -297,6 +297,8 @@ typedef struct vec_ivf_args {
     const float *(*fetch)(void *ctx, uint64_t row, float *norm);
     int (*stop)(void *ctx); /* asked every some hundred rows; NULL: never */
     void *ctx;
+    int threads; /* to train with at most; 0 and 1: the caller's. Only that one calls fetch and
+                    stop. The image is the same. */
 } vec_ivf_args;
 
 /* Trains, assigns and measures. *bytes is the caller's (vec_free); NULL and 0 when no row has a

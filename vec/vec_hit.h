@@ -32,4 +32,7 @@ void vec_hit_heapsort(vec_hit *h, size_t n);
 /* The same for a handful. */
 void vec_hit_insertsort(vec_hit *h, size_t n);
 
+/* Room for all k hits, so that pushing allocates nothing more. VEC_OK or VEC_NOMEM. */
+int vec_topk_reserve(vec_topk *t);
+
 #endif

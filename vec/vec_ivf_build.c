@@ -17,7 +17,9 @@
  *           which c1 itself has the least value gets no second list.
  *
  * ERRORS    VEC_NOMEM, VEC_ABORT, VEC_LIMIT, VEC_MISUSE
- * THREADS   no state
+ * THREADS   no state. Steps 2, 3 and 5 may use some of their own: the caller's reads a batch of
+ *           vectors, then each assigns or codes a part of it, and none allocates. What is added up
+ *           is added in the vectors' order, so the image is the same for any number.
  * TESTS     t_vec_ivf.c
  *
  * SPDX-License-Identifier: MIT
@@ -28,6 +30,8 @@
 
 #include "vec_base.h"
 #include "vec_bits.h"
+#include "vec_limits.h"
+#include "vec_par.h"
 #include "vec_pq.h"
 
 #define LISTS_A_ROOT   4  /* lists: so many times the root of the vectors ... */
@@ -39,6 +43,9 @@
 #define LAMBDA         0.5f
 #define CANDIDATES     16
 #define STOP_VECTORS   256
+#define BATCH_FLOATS   ((size_t)1 << 18) /* 1 MiB: stays in the second-level cache */
+#define VECTORS_LEAST  1024              /* in all, that a thread is worth */
+#define SEEN_TOGETHER  16
 
 int vec_ivf_stopped(const vec_ivf_builder *b)
 {
@@ -129,7 +136,7 @@ static int train_book(vec_ivf_builder *b, float *sample, size_t n)
         for (size_t j = 0; j < dim; j++)
             x[j] -= b->y[j];
     }
-    return vec_ivf_stopped(b) ? VEC_ABORT : vec_pq_train(sample, n, dim, b->ix.book);
+    return vec_ivf_stopped(b) ? VEC_ABORT : vec_pq_train(sample, n, dim, b->a->threads, b->ix.book);
 }
 
 static int train_on(vec_ivf_builder *b, float *sample, const uint32_t *at, size_t n)
@@ -146,7 +153,9 @@ static int train_on(vec_ivf_builder *b, float *sample, const uint32_t *at, size_
     b->records = vec_alloc_array(b->ix.nlist, vec_plane_stride(dim));
     if (rc == VEC_OK && !b->records)
         rc = VEC_NOMEM;
-    rc = rc ? rc : vec_kmeans(sample, n, dim, b->ix.nlist, b->a->stop, b->a->ctx, b->records);
+    rc = rc ? rc
+            : vec_kmeans(sample, n, dim, b->ix.nlist, b->a->threads, b->a->stop, b->a->ctx,
+                         b->records);
     rc = rc ? rc : vec_centroids_open(b->records, b->ix.nlist, dim, &b->ix.centroids);
     rc = rc ? rc : vec_centroid_query_new(&b->ix.centroids, &b->s);
     return rc || b->ix.kind == VEC_IVF ? rc : train_book(b, sample, n);
@@ -180,12 +189,12 @@ static float dot(const float *a, const float *b, size_t n)
 }
 
 /* The nearest centroids but one, nearest first; returns how many. */
-static size_t runners_up(const vec_ivf_builder *b, size_t best, size_t *out)
+static size_t runners_up(const vec_centroid_query *s, size_t nlist, size_t best, size_t *out)
 {
-    const float *score = b->s.score;
+    const float *score = s->score;
     size_t n = 0;
 
-    for (size_t i = 0; i < b->ix.nlist; i++) {
+    for (size_t i = 0; i < nlist; i++) {
         size_t j = n;
 
         if (i == best || (n == CANDIDATES && score[i] >= score[out[n - 1]]))
@@ -199,10 +208,10 @@ static size_t runners_up(const vec_ivf_builder *b, size_t best, size_t *out)
 }
 
 /* With v, c1, c: |v - c|^2 + lambda (v - c1).(v - c), less what does not depend on c. */
-static uint32_t second_list(const vec_ivf_builder *b, size_t best)
+static uint32_t second_list(const vec_ivf_builder *b, const vec_centroid_query *s, size_t best)
 {
-    size_t dim = b->ix.dim, cand[CANDIDATES], n = runners_up(b, best, cand);
-    const float *c1 = b->centre + best * dim, *score = b->s.score, *products = b->s.dot;
+    size_t dim = b->ix.dim, cand[CANDIDATES], n = runners_up(s, b->ix.nlist, best, cand);
+    const float *c1 = b->centre + best * dim, *score = b->s.score, *products = s->dot;
     float least = score[best] + LAMBDA * (dot(c1, c1, dim) - products[best]);
     uint32_t second = VEC_IVF_NO_ROW;
 
@@ -219,46 +228,150 @@ static uint32_t second_list(const vec_ivf_builder *b, size_t best)
     return second;
 }
 
-/* The n vectors from i on, with all scores where second lists need them. */
-static int assign_some(vec_ivf_builder *b, uint32_t i, uint32_t n)
+/* A thread's share of a batch whose first vector is `at`, in the order of the pass. */
+typedef struct share {
+    vec_ivf_builder *b;
+    uint32_t at;
+    size_t n;        /* vectors of the batch */
+    size_t from, to; /* the share of them; in see_share, of the trial's queries */
+    vec_centroid_query s;
+    float *centre;
+    uint8_t *codes;
+    uint32_t list; /* that centre is of */
+    int rc;
+} share;
+
+/* Vectors from .. to of the batch, up to VEC_PLANE_TOGETHER, with all scores where second lists
+ * need them. */
+static void assign_some(share *p, size_t i, size_t n)
 {
-    float length[VEC_PLANE_TOGETHER], score[VEC_PLANE_TOGETHER];
-    size_t dim = b->ix.dim;
+    vec_ivf_builder *b = p->b;
+    const float *y = b->some + i * b->ix.dim;
+    uint32_t *first = b->first + p->at + i, *second = b->second + p->at + i;
+
+    if (b->ix.kind != VEC_RAIRS)
+        vec_centroid_assign(&b->ix.centroids, y, b->norm + i, n, &p->s, first, b->score + i);
+    for (size_t k = 0; k < n; k++, y += b->ix.dim) {
+        second[k] = VEC_IVF_NO_ROW;
+        if (b->ix.kind == VEC_RAIRS) {
+            vec_centroid_scores(&b->ix.centroids, y, b->norm[i + k], &p->s);
+            first[k] = (uint32_t)vec_centroid_best(&p->s, b->ix.nlist);
+            b->score[i + k] = p->s.score[first[k]];
+            second[k] = second_list(b, &p->s, first[k]);
+        }
+    }
+}
+
+static void assign_share(void *part)
+{
+    share *p = part;
+    vec_ivf_builder *b = p->b;
+
+    for (size_t i = p->from; i < p->to; i++) {
+        float *y = b->some + i * b->ix.dim;
+
+        b->norm[i] = vec_ivf_space(&b->ix, y, b->norm[i], y);
+    }
+    for (size_t i = p->from, n; i < p->to; i += n) {
+        n = p->to - i < VEC_PLANE_TOGETHER ? p->to - i : VEC_PLANE_TOGETHER;
+        assign_some(p, i, n);
+    }
+}
+
+/* Each vector of the batch against the share of the trial's queries: these stay in the cache. */
+static void see_share(void *part)
+{
+    share *p = part;
+    vec_ivf_builder *b = p->b;
+
+    for (size_t q = p->from, nq; q < p->to && p->rc == VEC_OK; q += nq) {
+        nq = p->to - q < SEEN_TOGETHER ? p->to - q : SEEN_TOGETHER;
+        for (size_t i = 0; i < p->n && p->rc == VEC_OK; i++)
+            p->rc = vec_ivf_trial_see(b, b->some + i * b->ix.dim, p->at + (uint32_t)i, b->norm[i],
+                                      q, q + nq);
+    }
+}
+
+/* n vectors as they are, from number `at` of an order (NULL: their own) on. */
+static int load_some(vec_ivf_builder *b, const uint32_t *order, uint32_t at, size_t n)
+{
+    if (vec_ivf_stopped(b))
+        return VEC_ABORT;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t v = order ? order[at + i] : at + (uint32_t)i;
+        const float *x = b->a->fetch(b->a->ctx, b->row[v], &b->norm[i]);
+
+        if (!x)
+            return VEC_ABORT;
+        memcpy(b->some + i * b->ix.dim, x, b->ix.dim * sizeof *x);
+    }
+    return VEC_OK;
+}
+
+static int assign_batch(vec_ivf_builder *b, share *part, uint32_t at, size_t n)
+{
+    int rc = load_some(b, NULL, at, n);
+
+    for (size_t i = 0; i < b->parts; i++) {
+        part[i].at = at;
+        part[i].n = n;
+        part[i].from = vec_par_from(n, VEC_PLANE_TOGETHER, i, b->parts);
+        part[i].to = vec_par_from(n, VEC_PLANE_TOGETHER, i + 1, b->parts);
+    }
+    if (rc == VEC_OK)
+        vec_par_run(assign_share, part, sizeof *part, b->parts);
+    for (size_t i = 0; i < b->parts; i++) {
+        part[i].from = vec_par_from(b->trial.n, 1, i, b->parts);
+        part[i].to = vec_par_from(b->trial.n, 1, i + 1, b->parts);
+    }
+    if (rc == VEC_OK)
+        vec_par_run(see_share, part, sizeof *part, b->parts);
+    for (size_t i = 0; i < b->parts && rc == VEC_OK; i++)
+        rc = part[i].rc;
+    for (size_t i = 0; i < n && rc == VEC_OK; i++)
+        b->squares += fmax((double)(b->score[i] + b->norm[i] * b->norm[i]), 0);
+    return rc;
+}
+
+/* Vectors are taken in batches: read by the calling thread, then worked on by all. */
+static int make_batch(vec_ivf_builder *b)
+{
+    size_t dim = b->ix.dim, most = BATCH_FLOATS / dim / VEC_PLANE_TOGETHER * VEC_PLANE_TOGETHER;
+
+    b->batch = most > VEC_PLANE_TOGETHER ? most : VEC_PLANE_TOGETHER;
+    b->parts = vec_par_parts(b->a->threads, b->nvec, VECTORS_LEAST);
+    b->some = vec_alloc_array(b->batch * dim, sizeof *b->some);
+    b->norm = vec_alloc_array(b->batch, sizeof *b->norm);
+    b->score = vec_alloc_array(b->batch, sizeof *b->score);
+    return b->some && b->norm && b->score ? VEC_OK : VEC_NOMEM;
+}
+
+static int assign_rows(vec_ivf_builder *b)
+{
+    share part[VEC_THREADS_MAX] = {0};
     int rc = VEC_OK;
 
-    for (uint32_t k = 0; k < n && rc == VEC_OK; k++) {
-        rc = vec_ivf_load(b, i + k, &length[k]);
-        memcpy(b->some + k * dim, b->y, dim * sizeof *b->y);
+    for (size_t i = 0; i < b->parts && rc == VEC_OK; i++) {
+        part[i].b = b;
+        rc = vec_centroid_query_new(&b->ix.centroids, &part[i].s);
     }
-    if (rc < 0)
-        return rc;
-    if (b->ix.kind != VEC_RAIRS)
-        vec_centroid_assign(&b->ix.centroids, b->some, length, n, &b->s, b->first + i, score);
-    for (uint32_t k = 0; k < n && rc == VEC_OK; k++) {
-        const float *y = b->some + k * dim;
-
-        b->second[i + k] = VEC_IVF_NO_ROW;
-        if (b->ix.kind == VEC_RAIRS) {
-            vec_centroid_scores(&b->ix.centroids, y, length[k], &b->s);
-            b->first[i + k] = (uint32_t)vec_centroid_best(&b->s, b->ix.nlist);
-            score[k] = b->s.score[b->first[i + k]];
-            b->second[i + k] = second_list(b, b->first[i + k]);
-        }
-        b->squares += fmax((double)(score[k] + length[k] * length[k]), 0);
-        rc = vec_ivf_trial_see(b, y, i + k, length[k]);
+    for (uint32_t i = 0, n; i < b->nvec && rc == VEC_OK; i += n) {
+        n = b->nvec - i < b->batch ? b->nvec - i : (uint32_t)b->batch;
+        rc = assign_batch(b, part, i, n);
     }
+    for (size_t i = 0; i < b->parts; i++)
+        vec_centroid_query_free(&part[i].s);
     return rc;
 }
 
 static int assign(vec_ivf_builder *b)
 {
     size_t dim = b->ix.dim;
-    int rc = VEC_OK;
+    int rc = make_batch(b);
 
     b->first = vec_alloc_array(b->nvec, sizeof *b->first);
     b->second = vec_alloc_array(b->nvec, sizeof *b->second);
-    b->some = vec_alloc_array(VEC_PLANE_TOGETHER * dim, sizeof *b->some);
-    if (!b->first || !b->second || !b->some)
+    if (rc < 0 || !b->first || !b->second)
         return VEC_NOMEM;
     if (b->ix.kind == VEC_RAIRS) {
         b->centre = vec_alloc_array((size_t)b->ix.nlist * dim, sizeof *b->centre);
@@ -267,11 +380,7 @@ static int assign(vec_ivf_builder *b)
         for (size_t i = 0; i < b->ix.nlist; i++)
             vec_centroid_decode(&b->ix.centroids, i, b->centre + i * dim);
     }
-    for (uint32_t i = 0, n; i < b->nvec && rc == VEC_OK; i += n) {
-        n = b->nvec - i < VEC_PLANE_TOGETHER ? b->nvec - i : VEC_PLANE_TOGETHER;
-        rc = i % STOP_VECTORS == 0 && vec_ivf_stopped(b) ? VEC_ABORT : assign_some(b, i, n);
-    }
-    return rc;
+    return assign_rows(b);
 }
 
 /* ------------------------------------------------------------------------------------- 4: order */
@@ -412,51 +521,86 @@ static void write_tables(vec_ivf_builder *b)
     }
 }
 
-static int write_codes(vec_ivf_builder *b, float *centre, uint8_t *codes)
+static void code_share(void *part)
 {
+    share *p = part;
+    vec_ivf_builder *b = p->b;
     const vec_ivf *ix = &b->ix;
     size_t pairs = vec_pq_pairs(ix->dim), block = vec_pq_block_bytes(ix->dim);
-    uint32_t list = VEC_IVF_NO_ROW;
-    float length;
-    int rc;
 
-    for (uint32_t k = 0; k < b->nvec; k++) {
-        uint32_t i = b->order[k], place = b->place[i];
+    for (size_t k = p->from; k < p->to; k++) {
+        uint32_t i = b->order[p->at + k], place = b->place[i];
+        float *y = b->some + k * ix->dim, length = vec_ivf_space(ix, y, b->norm[k], y);
 
-        if (k % STOP_VECTORS == 0 && vec_ivf_stopped(b))
-            return VEC_ABORT;
-        rc = vec_ivf_load(b, i, &length);
-        if (rc < 0)
-            return rc;
-        if (b->first[i] != list) {
-            list = b->first[i];
-            vec_centroid_decode(&ix->centroids, list, centre);
+        if (b->first[i] != p->list) {
+            p->list = b->first[i];
+            vec_centroid_decode(&ix->centroids, p->list, p->centre);
         }
         for (size_t j = 0; j < ix->dim; j++)
-            b->y[j] -= centre[j];
-        vec_pq_encode(ix->book, ix->dim, b->y, codes);
+            y[j] -= p->centre[j];
+        vec_pq_encode(ix->book, ix->dim, y, p->codes);
         vec_pq_put(b->image + ix->at.codes + place / VEC_PQ_BLOCK * block, pairs,
-                   place % VEC_PQ_BLOCK, codes);
+                   place % VEC_PQ_BLOCK, p->codes);
         if (ix->metric == VEC_L2)
             put_f32(b->image + ix->at.square + (size_t)4 * place, length * length);
     }
-    return VEC_OK;
+}
+
+/* Vector k of a batch, or the next one that begins a block: no two threads write to one block. */
+static size_t at_block(const vec_ivf_builder *b, uint32_t at, size_t k, size_t n)
+{
+    while (k > 0 && k < n &&
+           b->place[b->order[at + k]] / VEC_PQ_BLOCK ==
+               b->place[b->order[at + k - 1]] / VEC_PQ_BLOCK)
+        k++;
+    return k;
+}
+
+static int write_codes(vec_ivf_builder *b, share *part)
+{
+    int rc = VEC_OK;
+
+    for (uint32_t at = 0, n; at < b->nvec && rc == VEC_OK; at += n) {
+        n = b->nvec - at < b->batch ? b->nvec - at : (uint32_t)b->batch;
+        rc = load_some(b, b->order, at, n);
+        for (size_t i = 0; i < b->parts; i++) {
+            part[i].at = at;
+            part[i].from = at_block(b, at, vec_par_from(n, VEC_PQ_BLOCK, i, b->parts), n);
+            part[i].to = at_block(b, at, vec_par_from(n, VEC_PQ_BLOCK, i + 1, b->parts), n);
+        }
+        if (rc == VEC_OK)
+            vec_par_run(code_share, part, sizeof *part, b->parts);
+    }
+    return rc;
+}
+
+static int make_codes(vec_ivf_builder *b)
+{
+    share part[VEC_THREADS_MAX] = {0};
+    int rc = VEC_OK;
+
+    for (size_t i = 0; i < b->parts && rc == VEC_OK; i++) {
+        part[i].b = b;
+        part[i].list = VEC_IVF_NO_ROW;
+        part[i].centre = vec_alloc_array(b->ix.dim, sizeof *part[i].centre);
+        part[i].codes = vec_alloc(vec_pq_pairs(b->ix.dim));
+        rc = part[i].centre && part[i].codes ? VEC_OK : VEC_NOMEM;
+    }
+    rc = rc ? rc : write_codes(b, part);
+    for (size_t i = 0; i < b->parts; i++) {
+        vec_free(part[i].centre);
+        vec_free(part[i].codes);
+    }
+    return rc;
 }
 
 static int write_image(vec_ivf_builder *b)
 {
-    float *centre = vec_alloc_array(b->ix.dim, sizeof *centre);
-    uint8_t *codes = vec_alloc(vec_pq_pairs(b->ix.dim));
-    int rc = VEC_NOMEM;
-
     b->image = vec_alloc_zero(1, b->ix.at.end);
-    if (centre && codes && b->image) {
-        write_tables(b);
-        rc = b->ix.kind == VEC_IVF ? VEC_OK : write_codes(b, centre, codes);
-    }
-    vec_free(centre);
-    vec_free(codes);
-    return rc;
+    if (!b->image)
+        return VEC_NOMEM;
+    write_tables(b);
+    return b->ix.kind == VEC_IVF ? VEC_OK : make_codes(b);
 }
 
 /* -------------------------------------------------------------------------------- the interface */
@@ -492,6 +636,8 @@ static void builder_free(vec_ivf_builder *b)
     vec_free(b->place);
     vec_free(b->y);
     vec_free(b->some);
+    vec_free(b->norm);
+    vec_free(b->score);
     vec_free(b->records);
     vec_free(b->centre);
     vec_free(b->image);

@@ -17,7 +17,7 @@ typedef struct vec_ivf_trial {
     size_t n;
     vec_topk **best; /* of each: TUNE_NEAREST + 1, itself among them; hits' rows are numbers among
                         the vectors, keys as in vec_ivf.h */
-    float *products; /* n: scratch */
+    float *products; /* n: scratch, each thread its part */
 } vec_ivf_trial;
 
 typedef struct vec_ivf_builder {
@@ -30,7 +30,10 @@ typedef struct vec_ivf_builder {
     uint32_t *order;  /* vectors in the order of the lists */
     uint32_t *place;  /* of each vector */
     float *y;         /* one vector in the index's space */
-    float *some;      /* VEC_PLANE_TOGETHER of them */
+    float *some;      /* `batch` of them, as they come and then in the index's space */
+    float *norm;      /* of each of these; then its length */
+    float *score;     /* of each, at its centroid */
+    size_t batch, parts;
     uint8_t *records; /* of the centroids */
     float *centre;    /* RAIRS: decoded, nlist * dim */
     double squares;   /* sum of the squared distances to centroids */
@@ -48,8 +51,9 @@ int vec_ivf_stopped(const vec_ivf_builder *b);
 int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuffled,
                       size_t trained);
 void vec_ivf_trial_free(vec_ivf_trial *t);
-/* Holds vector i, which is y, against all of them. */
-int vec_ivf_trial_see(vec_ivf_builder *b, const float *y, uint32_t i, float length);
+/* Holds vector i, which is y, against those from .. to - 1; allocates nothing. */
+int vec_ivf_trial_see(const vec_ivf_builder *b, const float *y, uint32_t i, float length,
+                      size_t from, size_t to);
 /* Measures the finished image, fills ix.tune and seals it again. */
 int vec_ivf_tune(vec_ivf_builder *b);
 

@@ -29,6 +29,7 @@
 #include <math.h>
 
 #include "vec_base.h"
+#include "vec_hit.h"
 #include "vec_ivf_build.h"
 #include "vec_pq.h"
 #include "vec_probe.h"
@@ -118,19 +119,21 @@ int vec_ivf_trial_new(vec_ivf_builder *b, uint64_t *state, const uint32_t *shuff
                        shuffled[from + (size_t)(vec_random(state) % (b->nvec - from))], state);
         if (rc == VEC_OK)
             rc = vec_topk_new(TUNE_NEAREST + 1, &t->best[t->n]);
+        rc = rc ? rc : vec_topk_reserve(t->best[t->n]);
     }
     return rc;
 }
 
-int vec_ivf_trial_see(vec_ivf_builder *b, const float *y, uint32_t i, float length)
+int vec_ivf_trial_see(const vec_ivf_builder *b, const float *y, uint32_t i, float length,
+                      size_t from, size_t to)
 {
-    vec_ivf_trial *t = &b->trial;
+    const vec_ivf_trial *t = &b->trial;
     float square = b->ix.metric == VEC_L2 ? length * length : 0;
     float factor = b->ix.metric == VEC_L2 ? -2 : -1;
     int rc = VEC_OK;
 
-    vec_kern()->dot_rows_f32(y, t->y, b->ix.dim, t->n, t->products);
-    for (size_t q = 0; q < t->n && rc == VEC_OK; q++) {
+    vec_kern()->dot_rows_f32(y, t->y + from * b->ix.dim, b->ix.dim, to - from, t->products + from);
+    for (size_t q = from; q < to && rc == VEC_OK; q++) {
         vec_hit h = {(double)(square + factor * t->products[q]), i, i};
 
         if (h.key < vec_topk_bound(t->best[q]) && i != t->self[q])

@@ -11,7 +11,8 @@
  *           its own centroid, each of them a different one.
  *
  * ERRORS    VEC_NOMEM, VEC_ABORT
- * THREADS   no state
+ * THREADS   no state; rounds may use some of their own: each vector is assigned by one of them,
+ *           each centroid's vectors are added up by one, in order
  * TESTS     t_vec_kmeans.c
  *
  * SPDX-License-Identifier: MIT
@@ -22,10 +23,14 @@
 
 #include "vec_base.h"
 #include "vec_least.h"
+#include "vec_limits.h"
+#include "vec_par.h"
 
 #define ROUNDS       4
 #define SEEDS_A_MEAN 8
 #define STOP_VECTORS 64
+#define SLAB         1024      /* vectors between two askings whether to stop, in rounds */
+#define WORK_LEAST   (1 << 19) /* pairs of vector and centroid that a thread is worth */
 #define RANDOM_SEED  0x6b6d65616e73u
 
 static float get_f32(const uint8_t *p)
@@ -217,12 +222,14 @@ void vec_centroid_assign(const vec_centroids *c, const float *x, const float *no
 typedef struct trainer {
     const float *x;
     size_t n, dim, k, stride;
+    int threads;
     int (*stop)(void *);
     void *ctx;
     uint8_t *records; /* of the centroids */
     double *sum;      /* k * dim */
     uint32_t *count;
-    float *far; /* n: squared distance of each vector to its centroid */
+    uint32_t *best; /* n: the centroid of each vector */
+    float *far;     /* n: squared distance of each vector to its centroid */
 } trainer;
 
 static int stopped(const trainer *t)
@@ -306,30 +313,69 @@ static int seed_all(trainer *t)
 
 /* --------------------------------------------------------------------------------------- rounds */
 
-static int assign_all(trainer *t, const vec_centroids *c, vec_centroid_query *s)
+/* A thread's share: the vectors from .. to to their centroids; then the centroids from .. to. */
+typedef struct share {
+    trainer *t;
+    const vec_centroids *c;
+    vec_centroid_query s;
+    size_t from, to;
+} share;
+
+static void assign_share(void *part)
 {
-    memset(t->sum, 0, t->k * t->dim * sizeof *t->sum);
-    memset(t->count, 0, t->k * sizeof *t->count);
-    for (size_t i = 0, n; i < t->n; i += n) {
+    share *p = part;
+    const trainer *t = p->t;
+
+    for (size_t i = p->from, n; i < p->to; i += n) {
         const float *x = t->x + i * t->dim;
         float norm[VEC_PLANE_TOGETHER], score[VEC_PLANE_TOGETHER];
-        uint32_t best[VEC_PLANE_TOGETHER];
 
-        n = t->n - i < VEC_PLANE_TOGETHER ? t->n - i : VEC_PLANE_TOGETHER;
-        if (i % STOP_VECTORS == 0 && stopped(t))
-            return VEC_ABORT;
+        n = p->to - i < VEC_PLANE_TOGETHER ? p->to - i : VEC_PLANE_TOGETHER;
         for (size_t k = 0; k < n; k++)
             norm[k] = vec_norm_f32(x + k * t->dim, t->dim);
-        vec_centroid_assign(c, x, norm, n, s, best, score);
-        for (size_t k = 0; k < n; k++, x += t->dim) {
-            double *sum = t->sum + best[k] * t->dim;
-
+        vec_centroid_assign(p->c, x, norm, n, &p->s, t->best + i, score);
+        for (size_t k = 0; k < n; k++)
             t->far[i + k] = score[k] + norm[k] * norm[k];
-            t->count[best[k]]++;
-            for (size_t j = 0; j < t->dim; j++)
-                sum[j] += (double)x[j];
-        }
     }
+}
+
+/* In the order of the vectors, whatever the share: so sums have the same bits. */
+static void sum_share(void *part)
+{
+    share *p = part;
+    trainer *t = p->t;
+
+    memset(t->sum + p->from * t->dim, 0, (p->to - p->from) * t->dim * sizeof *t->sum);
+    memset(t->count + p->from, 0, (p->to - p->from) * sizeof *t->count);
+    for (size_t i = 0; i < t->n; i++) {
+        const float *x = t->x + i * t->dim;
+        double *sum = t->sum + t->best[i] * t->dim;
+
+        if (t->best[i] < p->from || t->best[i] >= p->to)
+            continue;
+        t->count[t->best[i]]++;
+        for (size_t j = 0; j < t->dim; j++)
+            sum[j] += (double)x[j];
+    }
+}
+
+static int assign_all(trainer *t, share *part, size_t m)
+{
+    for (size_t at = 0, n; at < t->n; at += n) {
+        n = t->n - at < SLAB ? t->n - at : SLAB;
+        if (stopped(t))
+            return VEC_ABORT;
+        for (size_t i = 0; i < m; i++) {
+            part[i].from = at + vec_par_from(n, VEC_PLANE_TOGETHER, i, m);
+            part[i].to = at + vec_par_from(n, VEC_PLANE_TOGETHER, i + 1, m);
+        }
+        vec_par_run(assign_share, part, sizeof *part, m);
+    }
+    for (size_t i = 0; i < m; i++) {
+        part[i].from = vec_par_from(t->k, 1, i, m);
+        part[i].to = vec_par_from(t->k, 1, i + 1, m);
+    }
+    vec_par_run(sum_share, part, sizeof *part, m);
     return VEC_OK;
 }
 
@@ -358,35 +404,46 @@ static void move_all(trainer *t, float *mean)
     }
 }
 
+static int one_round(trainer *t, float *mean)
+{
+    share part[VEC_THREADS_MAX] = {0};
+    size_t m = vec_par_parts(t->threads, t->n * t->k, WORK_LEAST);
+    vec_centroids c = {0};
+    int rc = vec_centroids_open(t->records, t->k, t->dim, &c);
+
+    for (size_t i = 0; i < m && rc == VEC_OK; i++) {
+        part[i] = (share){.t = t, .c = &c};
+        rc = vec_centroid_query_new(&c, &part[i].s);
+    }
+    rc = rc ? rc : assign_all(t, part, m);
+    if (rc == VEC_OK)
+        move_all(t, mean);
+    for (size_t i = 0; i < m; i++)
+        vec_centroid_query_free(&part[i].s);
+    vec_centroids_close(&c);
+    return rc;
+}
+
 static int rounds(trainer *t)
 {
     float *mean = vec_alloc_array(t->dim, sizeof *mean);
     int rc = mean ? VEC_OK : VEC_NOMEM;
 
-    for (int i = 0; rc == VEC_OK && i < ROUNDS; i++) {
-        vec_centroids c = {0};
-        vec_centroid_query s = {0};
-
-        rc = vec_centroids_open(t->records, t->k, t->dim, &c);
-        rc = rc ? rc : vec_centroid_query_new(&c, &s);
-        rc = rc ? rc : assign_all(t, &c, &s);
-        if (rc == VEC_OK)
-            move_all(t, mean);
-        vec_centroid_query_free(&s);
-        vec_centroids_close(&c);
-    }
+    for (int i = 0; rc == VEC_OK && i < ROUNDS; i++)
+        rc = one_round(t, mean);
     vec_free(mean);
     return rc;
 }
 
-int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int (*stop)(void *), void *ctx,
-               uint8_t *records)
+int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int threads, int (*stop)(void *),
+               void *ctx, uint8_t *records)
 {
     trainer t = {.x = x,
                  .n = n,
                  .dim = dim,
                  .k = k,
                  .stride = vec_plane_stride(dim),
+                 .threads = threads,
                  .stop = stop,
                  .ctx = ctx,
                  .records = records};
@@ -395,13 +452,15 @@ int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int (*stop)(void 
     if (rc == VEC_OK) {
         t.sum = vec_alloc_array(k * dim, sizeof *t.sum);
         t.count = vec_alloc_array(k, sizeof *t.count);
+        t.best = vec_alloc_array(n, sizeof *t.best);
         t.far = vec_alloc_array(n, sizeof *t.far);
-        rc = t.sum && t.count && t.far ? VEC_OK : VEC_NOMEM;
+        rc = t.sum && t.count && t.best && t.far ? VEC_OK : VEC_NOMEM;
     }
     rc = rc ? rc : seed_all(&t);
     rc = rc ? rc : rounds(&t);
     vec_free(t.sum);
     vec_free(t.count);
+    vec_free(t.best);
     vec_free(t.far);
     return rc;
 }

@@ -59,10 +59,11 @@ void vec_centroid_assign(const vec_centroids *c, const float *x, const float *no
  * k centroids of the n vectors at x, as records (k * vec_plane_stride(dim) bytes): k-means++ on a
  * part of the sample, then a fixed number of rounds; a centroid that nothing belongs to moves to
  * the vector that is farthest from its own. n >= 1, k >= 1; with fewer different vectors than k
- * some centroids are equal. VEC_OK, VEC_NOMEM or VEC_ABORT.
+ * some centroids are equal. VEC_OK, VEC_NOMEM or VEC_ABORT. Only
+ * the calling thread asks stop; the answer is the same for any number of threads.
  */
-int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int (*stop)(void *), void *ctx,
-               uint8_t *records);
+int vec_kmeans(const float *x, size_t n, size_t dim, size_t k, int threads, int (*stop)(void *),
+               void *ctx, uint8_t *records);
 
 /* A small generator for sampling; the same numbers on every machine. */
 static inline uint64_t vec_random(uint64_t *state)

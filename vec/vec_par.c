@@ -28,6 +28,21 @@ static void *work(void *arg)
     return NULL;
 }
 
+size_t vec_par_parts(int threads, size_t n, size_t least)
+{
+    size_t most = threads < VEC_THREADS_MAX ? (size_t)(threads > 1 ? threads : 1) : VEC_THREADS_MAX;
+
+    most = most < n / least ? most : n / least;
+    return most > 1 ? most : 1;
+}
+
+size_t vec_par_from(size_t n, size_t together, size_t i, size_t parts)
+{
+    size_t from = (n / together + 1) * i / parts * together;
+
+    return i == parts || from > n ? n : from;
+}
+
 void vec_par_run(void (*fn)(void *part), void *parts, size_t size, size_t n)
 {
     pthread_t thread[VEC_THREADS_MAX];

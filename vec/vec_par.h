@@ -17,4 +17,11 @@
  * for which there is no thread to be had is done by the calling one. n <= VEC_THREADS_MAX. */
 void vec_par_run(void (*fn)(void *part), void *parts, size_t size, size_t n);
 
+/* How many parts of n things to make for so many threads, when each part is to have `least` of
+ * them: 1..VEC_THREADS_MAX. */
+size_t vec_par_parts(int threads, size_t n, size_t least);
+/* Where part i of `parts` begins among n things that stay together in groups of `together`; part
+ * `parts` begins at n. */
+size_t vec_par_from(size_t n, size_t together, size_t i, size_t parts);
+
 #endif

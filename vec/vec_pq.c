@@ -9,7 +9,7 @@
  *
  * OWNERSHIP training allocates scratch and frees it; the rest allocates nothing
  * ERRORS    VEC_NOMEM
- * THREADS   no state
+ * THREADS   no state; training may use some of its own, each for pairs of its own
  * TESTS     t_vec_pq.c
  *
  * SPDX-License-Identifier: MIT
@@ -19,8 +19,13 @@
 #include <math.h>
 
 #include "vec_base.h"
+#include "vec_least.h"
+#include "vec_limits.h"
+#include "vec_par.h"
 
-#define ROUNDS 8
+#define ROUNDS       8
+#define PAIRS_LEAST  8   /* a thread's share, where ... */
+#define SAMPLE_LEAST 512 /* ... there are so many vectors at least */
 
 size_t vec_pq_pairs(size_t dim)
 {
@@ -42,18 +47,15 @@ size_t vec_pq_book_floats(size_t dim)
 /* The nearest point to (x, y); ties go to the first. */
 static unsigned nearest(const float *book, float x, float y, float *dist)
 {
-    float d[VEC_PQ_POINTS];
-    unsigned best = 0;
+    vec_least l = vec_least_start();
 
-    for (int i = 0; i < VEC_PQ_POINTS; i++) {
-        float a = book[i] - x, b = book[VEC_PQ_POINTS + i] - y;
+    for (int i = 0; i < VEC_PQ_POINTS; i += 4) {
+        vec_f4 a = vec_f4_load(book + i) - vec_f4_all(x);
+        vec_f4 b = vec_f4_load(book + VEC_PQ_POINTS + i) - vec_f4_all(y);
 
-        d[i] = a * a + b * b;
+        vec_least_take(&l, a * a + b * b);
     }
-    for (unsigned i = 1; i < VEC_PQ_POINTS; i++)
-        best = d[i] < d[best] ? i : best;
-    *dist = d[best];
-    return best;
+    return vec_least_end(&l, dist);
 }
 
 static float second(const float *x, size_t dim, size_t pair)
@@ -63,13 +65,13 @@ static float second(const float *x, size_t dim, size_t pair)
 
 /* Four by four points at the quartiles' middles of a normal distribution with the sample's mean and
  * spread. */
-static void seed_pair(const float *x, size_t n, size_t dim, size_t pair, float *book)
+static void seed_pair(const float *x, const float *y, size_t n, float *book)
 {
     static const float at[4] = {-1.15f, -0.32f, 0.32f, 1.15f};
     double mx = 0, my = 0, xx = 0, yy = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double a = x[i * dim + 2 * pair], b = second(x + i * dim, dim, pair);
+        double a = x[i], b = y[i];
 
         mx += a;
         my += b;
@@ -86,18 +88,18 @@ static void seed_pair(const float *x, size_t n, size_t dim, size_t pair, float *
     }
 }
 
-static void round_of_pair(const float *x, size_t n, size_t dim, size_t pair, float *book)
+static void round_of_pair(const float *x, const float *y, size_t n, float *book)
 {
     double sx[VEC_PQ_POINTS] = {0}, sy[VEC_PQ_POINTS] = {0};
     size_t count[VEC_PQ_POINTS] = {0}, worst = 0;
     float most = -1;
 
     for (size_t i = 0; i < n; i++) {
-        float a = x[i * dim + 2 * pair], b = second(x + i * dim, dim, pair), d;
-        unsigned c = nearest(book, a, b, &d);
+        float d;
+        unsigned c = nearest(book, x[i], y[i], &d);
 
-        sx[c] += (double)a;
-        sy[c] += (double)b;
+        sx[c] += (double)x[i];
+        sy[c] += (double)y[i];
         count[c]++;
         if (d > most) {
             most = d;
@@ -105,26 +107,56 @@ static void round_of_pair(const float *x, size_t n, size_t dim, size_t pair, flo
         }
     }
     for (int c = 0; c < VEC_PQ_POINTS; c++) {
-        if (count[c]) {
-            book[c] = (float)(sx[c] / (double)count[c]);
-            book[VEC_PQ_POINTS + c] = (float)(sy[c] / (double)count[c]);
-        } else {
-            book[c] = x[worst * dim + 2 * pair];
-            book[VEC_PQ_POINTS + c] = second(x + worst * dim, dim, pair);
-        }
+        book[c] = count[c] ? (float)(sx[c] / (double)count[c]) : x[worst];
+        book[VEC_PQ_POINTS + c] = count[c] ? (float)(sy[c] / (double)count[c]) : y[worst];
     }
 }
 
-int vec_pq_train(const float *x, size_t n, size_t dim, float *book)
-{
-    memset(book, 0, vec_pq_book_floats(dim) * sizeof *book);
-    for (size_t pair = 0; 2 * pair < dim; pair++) {
-        float *points = book + pair * 2 * VEC_PQ_POINTS;
+/* The pairs from .. to of a sample. */
+typedef struct columns {
+    const float *x;
+    size_t n, dim, from, to;
+    float *column; /* 2 * n: scratch, one pair's components one behind the other */
+    float *book;
+} columns;
 
-        seed_pair(x, n, dim, pair, points);
+static void train_pairs(void *part)
+{
+    const columns *p = part;
+    float *x = p->column, *y = p->column + p->n;
+
+    for (size_t pair = p->from; pair < p->to; pair++) {
+        float *points = p->book + pair * 2 * VEC_PQ_POINTS;
+
+        for (size_t i = 0; i < p->n; i++) {
+            x[i] = p->x[i * p->dim + 2 * pair];
+            y[i] = second(p->x + i * p->dim, p->dim, pair);
+        }
+        seed_pair(x, y, p->n, points);
         for (int i = 0; i < ROUNDS; i++)
-            round_of_pair(x, n, dim, pair, points);
+            round_of_pair(x, y, p->n, points);
     }
+}
+
+int vec_pq_train(const float *x, size_t n, size_t dim, int threads, float *book)
+{
+    columns part[VEC_THREADS_MAX];
+    size_t all = (dim + 1) / 2, m = vec_par_parts(n < SAMPLE_LEAST ? 1 : threads, all, PAIRS_LEAST);
+    float *column = n <= SIZE_MAX / 2 / m ? vec_alloc_array(2 * m * n, sizeof *column) : NULL;
+
+    if (!column)
+        return VEC_NOMEM;
+    memset(book, 0, vec_pq_book_floats(dim) * sizeof *book);
+    for (size_t i = 0; i < m; i++)
+        part[i] = (columns){.x = x,
+                            .n = n,
+                            .dim = dim,
+                            .from = vec_par_from(all, 1, i, m),
+                            .to = vec_par_from(all, 1, i + 1, m),
+                            .column = column + 2 * n * i,
+                            .book = book};
+    vec_par_run(train_pairs, part, sizeof *part, m);
+    vec_free(column);
     return VEC_OK;
 }
 

@@ -33,9 +33,9 @@ size_t vec_pq_pairs(size_t dim); /* padded */
 size_t vec_pq_block_bytes(size_t dim);
 size_t vec_pq_book_floats(size_t dim);
 
-/* Trains a book on n vectors of dim components that lie one behind the other. n may be anything
- * above 0. VEC_OK or VEC_NOMEM. */
-int vec_pq_train(const float *x, size_t n, size_t dim, float *book);
+/* Trains a book on n vectors of dim components that lie one behind the other, in so many threads
+ * (the same book for any). n may be anything above 0. VEC_OK or VEC_NOMEM. */
+int vec_pq_train(const float *x, size_t n, size_t dim, int threads, float *book);
 /* One code a pair, vec_pq_pairs bytes. */
 void vec_pq_encode(const float *book, size_t dim, const float *x, uint8_t *codes);
 /* Puts a row's codes at a place 0..31 of a block whose bits there are 0. */

@@ -105,6 +105,15 @@ static int grow(vec_topk *t)
     return VEC_OK;
 }
 
+int vec_topk_reserve(vec_topk *t)
+{
+    int rc = VEC_OK;
+
+    while (rc == VEC_OK && t->cap < t->k)
+        rc = grow(t);
+    return rc;
+}
+
 int vec_topk_push(vec_topk *t, const vec_hit *h)
 {
     if (t->taken || isnan(h->key))

@@ -436,6 +436,7 @@ int sql_maintain(sql_table *t, int inside, sql_maintain_fn fn, uint64_t *n)
         return sql_fail(t, SQLITE_READONLY, "%s is readonly",
                         t->readonly ? "the table" : "the connection");
     }
+    st_set_threads(t->store->conn, t->threads);
     int st = fn(t->store->conn, sql_busy_timeout(db), n, &err);
     if (st == ST_DOUBT && (inside || sqlite3_get_autocommit(db))) {
         // This host's own last transaction: whoever holds the host's write lock may decide it.

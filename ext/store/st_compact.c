@@ -273,7 +273,8 @@ static int train_lists(compactor *k, int kind, st_error *err)
                       .dim = (size_t)k->im->schema->dim,
                       .nrow = k->nlive,
                       .fetch = fetch,
-                      .ctx = &s};
+                      .ctx = &s,
+                      .threads = __atomic_load_n(&k->store->threads, __ATOMIC_RELAXED)};
     int rc = vec_ivf_build(&a, &bytes, &n);
     if (rc) {
         return e.code ? st_fail(err, e.code, "%s", e.text)

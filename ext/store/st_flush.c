@@ -237,6 +237,11 @@ int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
     return fold(c, timeout_ms, 0, rows, err);
 }
 
+void st_set_threads(st_conn *c, int threads)
+{
+    __atomic_store_n(&c->store->threads, threads, __ATOMIC_RELAXED);
+}
+
 int st_optimize(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err)
 {
     return fold(c, timeout_ms, 1, rows, err);

@@ -51,7 +51,8 @@ static int train(st_fold *f, int kind, const uint64_t *live, st_error *err)
                       .nrow = f->gen->image->nrow + f->nrow,
                       .live = live,
                       .fetch = fetch,
-                      .ctx = &s};
+                      .ctx = &s,
+                      .threads = __atomic_load_n(&f->store->threads, __ATOMIC_RELAXED)};
     int rc = vec_ivf_build(&a, &bytes, &n);
     if (rc) {
         return e.code ? st_fail(err, e.code, "%s", e.text)

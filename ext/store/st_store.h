@@ -59,6 +59,7 @@ typedef struct st_store {
     int tail_cut; /* and has cut off what was there */
 
     uint64_t flushes, last_flush_bytes, syncs;
+    int threads;        /* that training may use; atomic */
     uint64_t set_bytes; /* of frames that set small values; atomic */
     char flush_error[256];
 } st_store;

@@ -605,6 +605,9 @@ int st_flush(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
 
 /* The same, and makes the indexes anew: vectors' lists, runs of words and of ids merged. */
 int st_optimize(st_conn *c, int timeout_ms, uint64_t *rows, st_error *err);
+/* How many threads training vectors' lists may use from now on, in whatever connection of this
+** process to the store flushes; 1 until then. The lists are the same. */
+void st_set_threads(st_conn *c, int threads);
 /* What vectors are searched with now: flat, ivf, ivfpq, rairs; NULL when that cannot be told. */
 const char *st_conn_index(st_conn *c);
 

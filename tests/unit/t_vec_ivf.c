@@ -435,6 +435,34 @@ static void images_repeat_and_renumber(void **state)
     }
 }
 
+/* Threads are worth it from so many vectors on; the image has the same bytes for any number. */
+static void threads_change_nothing(void **state)
+{
+    (void)state;
+    t_rng r = t_rng_start(81);
+
+    for (int kind = VEC_IVF; kind <= VEC_RAIRS; kind++) {
+        set *s = make_set(&r, kind, kind == VEC_RAIRS ? VEC_L2 : VEC_COSINE, CLUSTERS, 10, 9000);
+        vec_ivf_args a = {.kind = kind,
+                          .metric = s->metric,
+                          .dim = s->dim,
+                          .nrow = s->indexed,
+                          .fetch = fetch,
+                          .ctx = s};
+
+        for (a.threads = 2; a.threads < 9; a.threads += 3) {
+            uint8_t *bytes;
+            size_t n;
+
+            assert_int_equal(vec_ivf_build(&a, &bytes, &n), VEC_OK);
+            assert_int_equal(n, s->bytes);
+            assert_memory_equal(bytes, s->image, n);
+            vec_free(bytes);
+        }
+        free_set(s);
+    }
+}
+
 /* Any change to an image is told by opening it or by checking it; and whatever it is, a search over
  * what opens stays within bounds and still gives every row once. */
 static void damaged_images(void **state)
@@ -646,6 +674,7 @@ static int run(void)
         cmocka_unit_test(tight_clusters_reach_it_too),
         cmocka_unit_test(every_row_comes_once),
         cmocka_unit_test(images_repeat_and_renumber),
+        cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(damaged_images),
         cmocka_unit_test(damaged_tails),
         cmocka_unit_test(few_vectors),

@@ -106,7 +106,7 @@ static void clusters_are_found(void **state)
         t_vector(&r, T_NORMAL, centre + i * DIM, DIM);
     for (size_t i = 0; i < CLUSTERS * EACH * DIM; i++)
         x[i] = centre[i / DIM % CLUSTERS * DIM + i % DIM] + 0.02f * t_rng_normal(&r);
-    assert_int_equal(vec_kmeans(x, CLUSTERS * EACH, DIM, CLUSTERS, NULL, NULL, records), VEC_OK);
+    assert_int_equal(vec_kmeans(x, CLUSTERS * EACH, DIM, CLUSTERS, 1, NULL, NULL, records), VEC_OK);
     assert_int_equal(vec_centroids_open(records, CLUSTERS, DIM, &c), VEC_OK);
     for (size_t i = 0; i < CLUSTERS * EACH; i++) {
         double least = INFINITY;

@@ -84,7 +84,7 @@ static void codes_are_the_nearest_points(void **state)
 
         for (size_t i = 0; i < n; i++)
             t_vector(&r, T_NORMAL, x + i * dim, dim);
-        assert_int_equal(vec_pq_train(x, n, dim, book), VEC_OK);
+        assert_int_equal(vec_pq_train(x, n, dim, 1, book), VEC_OK);
         memset(block, 0, vec_pq_block_bytes(dim));
         for (size_t i = 0; i < n && i < VEC_PQ_BLOCK; i++) {
             vec_pq_encode(book, dim, x + i * dim, codes);
@@ -164,7 +164,7 @@ static void centroids_find_the_clusters(void **state)
         for (size_t j = 0; j < DIM; j++)
             x[i * DIM + j] = centre[k][j] + 0.02f * t_rng_normal(&r);
     }
-    assert_int_equal(vec_kmeans(x, N, DIM, K, NULL, NULL, records), VEC_OK);
+    assert_int_equal(vec_kmeans(x, N, DIM, K, 1, NULL, NULL, records), VEC_OK);
     // within a cluster the loss is DIM * 0.0004, between two about 2 * DIM
     assert_true(loss(records, K, x, N, DIM) < 10 * DIM * 0.0004);
     free(x);
@@ -189,7 +189,7 @@ static void centroids_of_few_or_equal_vectors(void **state)
                     memcpy(x + i * DIM, x, DIM * sizeof *x);
             if (equal == 2)
                 memset(x, 0, n * DIM * sizeof *x);
-            assert_int_equal(vec_kmeans(x, n, DIM, K, NULL, NULL, records), VEC_OK);
+            assert_int_equal(vec_kmeans(x, n, DIM, K, 1, NULL, NULL, records), VEC_OK);
             if (n <= K || equal) // every vector can have a centroid of its own, but for 8 bits
                 assert_true(loss(records, K, x, n, DIM) < 0.01);
             free(x);

@@ -2,11 +2,12 @@
 """lists.py - near neighbours through lists beside vectorlite (HNSW) and FAISS (IVF-PQ fast scan with refinement)
 
     make && python3 bench/peers/lists.py [--rows 100000] [--queries 1000] [--data sentences|uniform|FILE]
-                                         [--vectorlite vectorlite.so]
+                                         [--vectorlite vectorlite.so] [--threads 1]
 
 Prints a line a searcher and setting: recall@10 against the exact answer, median and 95th percentile of one query from
 Python with its ten rows, and how long it took from the first vector to an index that answers. h5mem and vectorlite are
-asked through SQL, FAISS through its Python module with one thread; where a peer is not there its lines are left out.
+asked through SQL, h5mem with so many threads (to train
+its lists, and to scan), FAISS through its Python module with one; where a peer is not there its lines are left out.
 vectorlite: npm pack @1yefuwang1/vectorlite-linux-x64; FAISS: pip install faiss-cpu. Needs numpy.
 
 sentences  the 458 sentence embeddings of sql/demo.h5 (all-MiniLM-L6-v2, 384 dimensions), stretched: one of them, plus
@@ -92,9 +93,9 @@ def measure(name, ask, queries, truth, build):
     return answers
 
 
-def ours(rows, queries, folder):
+def ours(rows, queries, folder, threads):
     con = connection(folder / "ours.db")
-    con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('ours.h5', dim={DIM})")
+    con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('ours.h5', dim={DIM}, threads={threads})")
     start = time.perf_counter()
     con.execute("BEGIN")
     con.executemany("INSERT INTO m(id, embedding, timestamp) VALUES (?, ?, 0)",
@@ -161,10 +162,11 @@ def main():
     p.add_argument("--queries", type=int, default=1000)
     p.add_argument("--data", default="sentences")
     p.add_argument("--vectorlite")
+    p.add_argument("--threads", type=int, default=1)
     args = p.parse_args()
     with tempfile.TemporaryDirectory() as name:
         rows, queries = load(args, pathlib.Path(name))
-        truth = ours(rows, queries, pathlib.Path(name))
+        truth = ours(rows, queries, pathlib.Path(name), args.threads)
     try:
         fast_scan(rows, queries, truth)
     except ImportError:

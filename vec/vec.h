@@ -245,6 +245,14 @@ typedef struct vec_plane_extent {
     uint64_t n;
 } vec_plane_extent;
 
+/* For every row of the planes whose bit is set in filter (NULL = all): two numbers, by row, between
+ * which vec_distance(metric, query, |query|, row, its norm) lies. low is +infinity for a row
+ * without a vector, high where nothing is known; other entries are left alone. stop as for
+ * vec_scan. VEC_LIMIT: more than VEC_PLANE_DIM_MAX dimensions. */
+int vec_bounds(int metric, const float *query, size_t dim, const vec_plane_extent *planes,
+               size_t nplane, const uint64_t *filter, float *low, float *high, int (*stop)(void *),
+               void *stop_ctx);
+
 typedef struct vec_near_args {
     int metric;
     const float *query; /* finite */

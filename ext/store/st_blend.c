@@ -8,10 +8,7 @@
  *   words   text alone: rows by rank and date. With a row its neighbours are scored, so that of a
  *           row that is still to come neither it nor its neighbours have more of both than the
  *           next: it reaches at most (1 + 2w) times the part of the next
- *   whole   with a vector part every row has a score: parts of all rows are made first, and rows
- *           come by their fused part
- *
- * Positions for rrf are counted for a batch of candidates at a time, by one pass over the parts.
+ *   whole   with a vector part every row has a score: see st_whole.c
  *
  * ERRORS   ST_NOMEM, and what reading a row gives
  *
@@ -22,8 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { VECTOR, TEXT, BATCH_FIRST = 64, BATCH_MOST = 4096, ROUND_ROWS = 4096 };
-enum { COUNTED = 100 }; // positions of a ranking; what comes later, or is not in it, is the next
+enum { VECTOR, TEXT };
 
 // A turn without a word counts a third, one of 150 bytes two thirds.
 #define SHORT_ADD  50.0
@@ -31,12 +27,12 @@ enum { COUNTED = 100 }; // positions of a ranking; what comes later, or is not i
 #define ASKS       0.5
 #define SPEAKER    1.5
 // The weight of a neighbour by how many turns away it is, beside that of the one next to a turn.
-static const double fades[ST_TURN_STEPS] = {1, 1.0 / 3};
+const double st_fades[ST_TURN_STEPS] = {1, 1.0 / 3};
 #define FADES (1 + 1.0 / 3) // all of one side
 
 /* ---------------------------------------------------------------------------------------- parts */
 
-static double closeness(int metric, double distance)
+double st_closeness(int metric, double distance)
 {
     double x;
     switch (metric) {
@@ -69,13 +65,13 @@ int st_row_time(st_view *v, uint64_t row, double *out, st_error *err)
 }
 
 /* The distance of any row, NaN without a vector. */
-static int distance(st_cursor *c, uint64_t row, double *out, st_error *err)
+int st_blend_distance(st_cursor *c, uint64_t row, double *out, st_error *err)
 {
     const st_frozen *f = c->v->f;
     const float *x = NULL;
     float norm = NAN;
     *out = NAN;
-    if (c->dist && st_bit_get(c->bits, row)) {
+    if (c->dist && !isnan(c->dist[row])) {
         *out = c->dist[row];
         return ST_OK;
     }
@@ -87,23 +83,32 @@ static int distance(st_cursor *c, uint64_t row, double *out, st_error *err)
     }
     if (x) {
         size_t dim = (size_t)f->gen->schema->dim;
-        *out = vec_distance(c->metric, c->query, vec_norm_f32(c->query, dim), x, norm, dim);
+        *out = vec_distance(c->metric, c->query, c->query_norm, x, norm, dim);
     }
     return ST_OK;
 }
 
+double st_blend_size_factor(const st_blend *b, uint64_t row)
+{
+    double s = ST_TURN_SIZE_MAX;
+    if (b->set.context > 0) {
+        s = st_turn_size(b->base, b->rest, row) & ST_TURN_SIZE_MAX;
+    }
+    return s >= ST_TURN_SIZE_MAX ? 1 : (s + SHORT_ADD) / (s + SHORT_ADD + SHORT_TURN);
+}
+
 /* A row's own part, weighed by its length where neighbours count; *in: it has one. date: the share
 ** of it that the day adds, NULL allowed. */
-static int own_part(st_cursor *c, int which, uint64_t row, double *out, int *in, double *date,
-                    st_error *err)
+int st_blend_own(st_cursor *c, int which, uint64_t row, double *out, int *in, double *date,
+                 st_error *err)
 {
     const st_blend *b = &c->blend;
     double d = NAN, at;
     *out = 0;
     if (which == VECTOR) {
-        ST_TRY(distance(c, row, &d, err));
+        ST_TRY(st_blend_distance(c, row, &d, err));
         *in = !isnan(d);
-        *out = *in ? closeness(c->metric, d) : 0;
+        *out = *in ? st_closeness(c->metric, d) : 0;
     } else {
         d = c->text_rank ? -c->text_rank[row] : NAN;
         *in = !isnan(d);
@@ -122,8 +127,7 @@ static int own_part(st_cursor *c, int which, uint64_t row, double *out, int *in,
         }
     }
     if (*in && b->set.context > 0) {
-        double s = st_turn_size(b->base, b->rest, row) & ST_TURN_SIZE_MAX;
-        double w = s >= ST_TURN_SIZE_MAX ? 1 : (s + SHORT_ADD) / (s + SHORT_ADD + SHORT_TURN);
+        double w = st_blend_size_factor(b, row);
         *out *= w;
         if (date) {
             *date *= w;
@@ -132,7 +136,7 @@ static int own_part(st_cursor *c, int which, uint64_t row, double *out, int *in,
     return ST_OK;
 }
 
-static double share_of(const st_blend *b, int which)
+double st_blend_share(const st_blend *b, int which)
 {
     double all = b->has[VECTOR] * b->set.weight[VECTOR] + b->has[TEXT] * b->set.weight[TEXT];
     return all > 0 ? b->set.weight[which] / all : 0;
@@ -160,7 +164,7 @@ static double speaker_factor(const st_blend *b, uint64_t row)
     return 1;
 }
 
-static double turn_factor(const st_blend *b, uint64_t row)
+double st_blend_turn_factor(const st_blend *b, uint64_t row)
 {
     return asks_factor(b, row) * speaker_factor(b, row);
 }
@@ -176,8 +180,8 @@ static int side_part(st_cursor *c, int which, const uint64_t near[ST_TURN_STEPS]
     int in;
     *out = 0;
     for (int n = 0; n < ST_TURN_STEPS && near[n] != ST_TURN_NONE64; n++) {
-        ST_TRY(own_part(c, which, near[n], &one, &in, NULL, err));
-        *out += fades[n] * one;
+        ST_TRY(st_blend_own(c, which, near[n], &one, &in, NULL, err));
+        *out += st_fades[n] * one;
     }
     return ST_OK;
 }
@@ -193,11 +197,11 @@ static int blended(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
         ST_TRY(st_turns_around(c->v, b->base, b->rest, b->valid, row, &near, err));
     }
     for (int i = VECTOR; i <= TEXT; i++) {
-        double own = 0, next[2] = {0, 0}, date = 0, w = share_of(b, i);
+        double own = 0, next[2] = {0, 0}, date = 0, w = st_blend_share(b, i);
         if (!b->has[i]) {
             continue;
         }
-        ST_TRY(own_part(c, i, row, &own, &in, &date, err));
+        ST_TRY(st_blend_own(c, i, row, &own, &in, &date, err));
         ST_TRY(side_part(c, i, near.before, &next[0], err));
         ST_TRY(side_part(c, i, near.after, &next[1], err));
         sum += w * (own + b->set.context * (next[0] + next[1]));
@@ -215,7 +219,7 @@ static int blended(st_cursor *c, uint64_t row, double *out, st_why *why, st_erro
         why->asks = asks_factor(b, row);
         why->speaker = speaker_factor(b, row);
     }
-    *out = sum * turn_factor(b, row);
+    *out = sum * st_blend_turn_factor(b, row);
     return ST_OK;
 }
 
@@ -278,90 +282,21 @@ static double times(double score, double factor)
     return score < 0 ? score * (2 - factor) : score * factor;
 }
 
-/* ------------------------------------------------------------------------------------ positions */
+/* --------------------------------------------------------------------------------------- scores */
 
-typedef struct counted {
-    double key;
-    uint32_t at; /* in the batch */
-} counted;
-
-static int by_counted(const void *a, const void *b)
+int st_blend_by_ranks(const st_blend *b)
 {
-    const counted *x = a, *y = b;
-    return (x->key > y->key) - (x->key < y->key);
+    return b->set.fusion == ST_FUSE_RRF && b->has[VECTOR] && b->has[TEXT];
 }
 
-/* pos[i] = 1 + how many rows have more of a part than row[i]; 0 where it is not in that ranking. */
-static int positions(const double *part, uint64_t nrow, const vec_hit *row, size_t n, uint64_t *pos,
-                     st_error *err)
+double st_blend_least_factor(const st_blend *b)
 {
-    counted *k = h5_alloc_array(n + 1, sizeof *k);
-    uint64_t *over = h5_calloc(n + 2, sizeof *over);
-    size_t m = 0;
-    if (!k || !over) {
-        h5_free(k);
-        h5_free(over);
-        return st_nomem(err);
-    }
-    for (size_t i = 0; i < n; i++) {
-        pos[i] = 0;
-        if (!isnan(part[row[i].row])) {
-            k[m++] = (counted){part[row[i].row], (uint32_t)i};
-        }
-    }
-    qsort(k, m, sizeof *k, by_counted);
-    for (uint64_t r = 0; m && r < nrow; r++) {
-        if (part[r] > k[0].key) { // false for NaN
-            size_t lo = 0, hi = m;
-            while (lo < hi) {
-                size_t mid = lo + (hi - lo) / 2;
-                if (k[mid].key < part[r]) {
-                    lo = mid + 1;
-                } else {
-                    hi = mid;
-                }
-            }
-            over[lo]++; // above the lo least keys
-        }
-    }
-    uint64_t sum = 0;
-    for (size_t i = m; i-- > 0;) {
-        sum += over[i + 1];
-        pos[k[i].at] = 1 + sum;
-    }
-    h5_free(k);
-    h5_free(over);
-    return ST_OK;
-}
-
-/* The reciprocal-rank sum of each row as a share of the most. */
-static int rank_shares(st_cursor *c, const vec_hit *row, size_t n, double *out, st_error *err)
-{
-    const st_blend *b = &c->blend;
-    uint64_t *pos = h5_alloc_array(n + 1, sizeof *pos);
-    int rc = pos ? ST_OK : st_nomem(err);
-    for (size_t i = 0; i < n; i++) {
-        out[i] = 0;
-    }
-    for (int l = VECTOR; l <= TEXT && !rc; l++) {
-        rc = positions(b->part[l], c->v->f->nrow, row, n, pos, err);
-        for (size_t i = 0; i < n && !rc; i++) {
-            out[i] += share_of(b, l) * (b->set.rrf_k + 1) /
-                      (b->set.rrf_k + (double)(pos[i] && pos[i] <= COUNTED ? pos[i] : COUNTED + 1));
-        }
-    }
-    h5_free(pos);
-    return rc;
-}
-
-static int by_ranks(const st_blend *b)
-{
-    return b->set.fusion == ST_FUSE_RRF && b->has[VECTOR] && b->has[TEXT] && b->part[VECTOR];
+    return (1 - b->set.recency) * (1 - b->set.importance) * (1 - b->set.activation);
 }
 
 int st_blend_makes(const st_cursor *c)
 {
-    return c->blend.set.context > 0 || c->blend.part[VECTOR];
+    return c->blend.set.context > 0 || c->blend.whole;
 }
 
 int st_blend_score(st_cursor *c, uint64_t row, double bare, double *score, st_why *why,
@@ -369,14 +304,13 @@ int st_blend_score(st_cursor *c, uint64_t row, double bare, double *score, st_wh
 {
     const st_blend *b = &c->blend;
     double f, s = bare, share;
-    if (st_blend_makes(c)) {
+    if (st_blend_makes(c) && (why || !b->whole)) {
         ST_TRY(blended(c, row, &s, why, err));
-        if (by_ranks(b)) {
-            ST_TRY(rank_shares(c, &(vec_hit){0, 0, row}, 1, &share, err));
-            s *= share;
-            if (why) {
-                why->fusion = share;
-            }
+    }
+    if (b->whole) {
+        ST_TRY(st_whole_score(c, row, &s, &share, err));
+        if (why && st_blend_by_ranks(b)) {
+            why->fusion = share;
         }
     }
     ST_TRY(factors(c, row, &f, why, err));
@@ -392,6 +326,10 @@ static int advance(st_cursor *c, st_error *err)
     st_blend *b = &c->blend;
     if (b->source) {
         const vec_hit *h = vec_rank_next(b->source);
+        if (!h && b->whole && b->whole->late) {
+            ST_TRY(st_whole_more(c, err));
+            h = vec_rank_next(b->source);
+        }
         b->more = h != NULL;
         if (h) {
             b->next = *h;
@@ -404,7 +342,7 @@ static int advance(st_cursor *c, st_error *err)
     }
     if (b->more > 0) {
         b->bound = -b->next.key;
-        if (b->source && !b->part[VECTOR]) {
+        if (b->source && !b->whole) {
             double p = b->bound / (b->ideal + b->set.dated_most);
             b->bound = (1 + 2 * FADES * b->set.context) * p * p * (b->set.named ? SPEAKER : 1);
         }
@@ -468,46 +406,23 @@ static int take_words(st_cursor *c, uint64_t row, st_error *err)
     return ST_OK;
 }
 
-/* A batch of rows by their fused part. */
-static int take_whole(st_cursor *c, st_error *err)
-{
-    st_blend *b = &c->blend;
-    vec_hit *row = h5_alloc_array(b->batch, sizeof *row);
-    double *share = h5_alloc_array(b->batch, sizeof *share), f;
-    size_t n = 0;
-    int rc = row && share ? ST_OK : st_nomem(err);
-    while (!rc && n < b->batch && b->more > 0) {
-        row[n++] = b->next;
-        rc = advance(c, err);
-    }
-    if (!rc && by_ranks(b)) {
-        rc = rank_shares(c, row, n, share, err);
-    }
-    for (size_t i = 0; i < n && !rc; i++) {
-        rc = factors(c, row[i].row, &f, NULL, err);
-        rc = rc ? rc
-                : give(c, row[i].row, times(-row[i].key * (by_ranks(b) ? share[i] : 1), f), err);
-    }
-    b->batch = b->batch < BATCH_MOST ? 2 * b->batch : b->batch;
-    h5_free(row);
-    h5_free(share);
-    return rc;
-}
-
 int st_blend_next(st_cursor *c, vec_hit *out, st_error *err)
 {
     st_blend *b = &c->blend;
     // Ties go by id, so a row that could still come level has to be known first.
     while (b->more > 0 && !(b->ready.n && -b->ready.h[0].key > b->bound)) {
         vec_hit h = b->next;
+        double score;
         int rc;
-        if (b->part[VECTOR]) {
-            rc = take_whole(c, err);
+        if (b->whole) {
+            rc = st_whole_taken(c, err);
+            rc = rc ? rc : st_blend_score(c, h.row, 0, &score, NULL, err);
+            rc = rc ? rc : give(c, h.row, score, err);
         } else {
             rc = b->source ? take_words(c, h.row, err) : take(c, h.row, -h.key, err);
-            rc = rc ? rc : advance(c, err);
         }
         ST_TRY(rc);
+        ST_TRY(advance(c, err));
     }
     if (!b->ready.n) {
         return 0;
@@ -517,117 +432,6 @@ int st_blend_next(st_cursor *c, vec_hit *out, st_error *err)
 }
 
 /* -------------------------------------------------------------------------------------- opening */
-
-/* Parts of all filtered rows, neighbours and asking in them, and the ranking by the mean of both.
-** */
-static int make_parts(st_cursor *c, int which, double *bare, st_error *err)
-{
-    st_blend *b = &c->blend;
-    uint64_t nrow = c->v->f->nrow;
-    int in;
-    st_fill_nan(bare, nrow);
-    for (uint64_t r = st_bit_next(c->bits, nrow, 0); r < nrow;
-         r = st_bit_next(c->bits, nrow, r + 1)) {
-        ST_TRY(own_part(c, which, r, &bare[r], &in, NULL, err));
-        bare[r] = in ? bare[r] : NAN;
-        if (r % ROUND_ROWS == 0 && st_search_stop(c)) {
-            return st_from_vec(err, VEC_ABORT, "ranking");
-        }
-    }
-    memcpy(b->part[which], bare, (size_t)nrow * sizeof *bare);
-    return ST_OK;
-}
-
-static int at(st_cursor *c, int which, const double *bare, uint64_t row, double *out, st_error *err)
-{
-    int in;
-    *out = 0;
-    if (row == ST_TURN_NONE64) {
-        return ST_OK;
-    }
-    if (st_bit_get(c->bits, row)) {
-        *out = isnan(bare[row]) ? 0 : bare[row];
-        return ST_OK;
-    }
-    return own_part(c, which, row, out, &in, NULL, err);
-}
-
-static int add_neighbours(st_cursor *c, int which, const double *bare, uint64_t row,
-                          const st_neighbours *near, int *beside, st_error *err)
-{
-    st_blend *b = &c->blend;
-    double before = 0, after = 0, one, own = isnan(bare[row]) ? 0 : bare[row], sum;
-    for (int n = 0; n < ST_TURN_STEPS; n++) {
-        ST_TRY(at(c, which, bare, near->before[n], &one, err));
-        before += fades[n] * one;
-        ST_TRY(at(c, which, bare, near->after[n], &one, err));
-        after += fades[n] * one;
-        *beside |= n == 0 && before + after > 0;
-    }
-    sum = (own + b->set.context * (before + after)) * turn_factor(b, row);
-    if (!isnan(bare[row]) || sum > 0) {
-        b->part[which][row] = sum;
-    }
-    return ST_OK;
-}
-
-static int rank_whole(st_cursor *c, double *bare[2], st_error *err)
-{
-    st_blend *b = &c->blend;
-    uint64_t nrow = c->v->f->nrow, n = vec_bits_count(c->bits, nrow);
-    vec_hit *hits = vec_hits_alloc((size_t)n);
-    size_t k = 0;
-    int rc = hits ? ST_OK : st_nomem(err);
-    for (uint64_t r = st_bit_next(c->bits, nrow, 0); r < nrow && !rc;
-         r = st_bit_next(c->bits, nrow, r + 1)) {
-        st_neighbours near = nobody;
-        int has = 0, beside = 0;
-        double sum = 0;
-        if (b->set.context > 0) {
-            rc = st_turns_around(c->v, b->base, b->rest, b->valid, r, &near, err);
-        }
-        for (int i = VECTOR; i <= TEXT && !rc; i++) {
-            if (b->has[i]) {
-                rc = add_neighbours(c, i, bare[i], r, &near, &beside, err);
-                has |= !isnan(bare[i][r]);
-                sum += isnan(b->part[i][r]) ? 0 : share_of(b, i) * b->part[i][r];
-            }
-        }
-        has |= b->set.neighbours_too && beside; // by what a turn beside it has
-        if (has) {
-            hits[k++] = (vec_hit){-sum, st_frozen_id(c->v, r), r};
-        }
-        for (int i = VECTOR; i <= TEXT && !has; i++) {
-            if (b->has[i]) {
-                b->part[i][r] = NAN; // not returned, so in no ranking
-            }
-        }
-    }
-    if (rc) {
-        vec_free(hits);
-        return rc;
-    }
-    return st_from_vec(err, vec_rank_new(hits, k, &b->source), "ranking");
-}
-
-static int open_whole(st_cursor *c, st_error *err)
-{
-    st_blend *b = &c->blend;
-    size_t n = (size_t)c->v->f->nrow + 1;
-    double *bare[2] = {NULL, NULL};
-    int rc = ST_OK;
-    for (int i = VECTOR; i <= TEXT && !rc; i++) {
-        if (b->has[i]) {
-            bare[i] = h5_alloc_array(n, sizeof *bare[i]);
-            b->part[i] = h5_alloc_array(n, sizeof *b->part[i]);
-            rc = bare[i] && b->part[i] ? make_parts(c, i, bare[i], err) : st_nomem(err);
-        }
-    }
-    rc = rc ? rc : rank_whole(c, bare, err);
-    h5_free(bare[VECTOR]);
-    h5_free(bare[TEXT]);
-    return rc;
-}
 
 /* What the dates of the question add to each hit, so that no row to come, nor a neighbour of it,
 ** has more words and dates than the next. */
@@ -693,7 +497,6 @@ int st_blend_open(st_cursor *c, const st_query *q, st_error *err)
     }
     b->has[VECTOR] = q->vector != NULL;
     b->has[TEXT] = q->has_text;
-    b->batch = BATCH_FIRST;
     if (b->has[VECTOR] != b->has[TEXT]) {
         b->set.weight[b->has[TEXT]] = 1; // the only one
     }
@@ -705,7 +508,7 @@ int st_blend_start(st_cursor *c, int kind, vec_hit *hits, size_t n, st_error *er
     if (kind == ST_BLEND_WORDS) {
         ST_TRY(open_words(c, hits, n, err));
     } else if (kind == ST_BLEND_WHOLE) {
-        ST_TRY(open_whole(c, err));
+        ST_TRY(st_whole_open(c, err));
     }
     return advance(c, err);
 }
@@ -714,7 +517,7 @@ int st_blend_parts(st_cursor *c, uint64_t row, double *dist, double *rank, st_er
 {
     *rank = c->text_rank ? c->text_rank[row] : NAN;
     *dist = NAN;
-    return c->query ? distance(c, row, dist, err) : ST_OK;
+    return c->query ? st_blend_distance(c, row, dist, err) : ST_OK;
 }
 
 void st_blend_close(st_cursor *c)
@@ -724,6 +527,5 @@ void st_blend_close(st_cursor *c)
     vec_heap_free(&b->ready);
     h5_free(b->valid);
     h5_free(b->seen);
-    h5_free(b->part[VECTOR]);
-    h5_free(b->part[TEXT]);
+    st_whole_free(b->whole);
 }

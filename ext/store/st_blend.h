@@ -29,6 +29,7 @@
 #define ST_BLEND_H
 
 #include "st_turns.h"
+#include "st_whole.h"
 #include "vec.h"
 
 struct st_cursor;
@@ -55,14 +56,12 @@ typedef struct st_blend {
     int has[2];   /* which parts: vector, text */
     double ideal; /* R */
     const st_turns *base, *rest;
-    uint64_t *valid; /* rows that may be neighbours */
-    double *part[2]; /* by row, where all were made: with context and the asking factor; NaN: not in
-                        that part's ranking */
+    uint64_t *valid;  /* rows that may be neighbours */
+    st_whole *whole;  /* where every row has a score */
     vec_rank *source; /* candidates by bound; NULL: they come from the cursor's own ranking */
     vec_hit next;     /* the first not taken */
     int more;
-    double bound; /* what no row to come can pass */
-    size_t batch;
+    double bound;   /* what no row to come can pass */
     uint64_t *seen; /* rows that were scored */
     vec_heap ready;
 } st_blend;
@@ -70,7 +69,7 @@ typedef struct st_blend {
 /* Takes the settings over. */
 int st_blend_open(struct st_cursor *c, const st_query *q, st_error *err);
 /* Makes ready for st_blend_next. WORDS takes hits over, also on failure: rows by rank, whose keys
-** c->text_rank has, too. WHOLE makes the parts of all rows from c->dist and c->text_rank. */
+** c->text_rank has, too. WHOLE: see st_whole.h. */
 enum { ST_BLEND_BARE, ST_BLEND_WORDS, ST_BLEND_WHOLE };
 int st_blend_start(struct st_cursor *c, int kind, vec_hit *hits, size_t n, st_error *err);
 void st_blend_close(struct st_cursor *c);
@@ -86,5 +85,20 @@ int st_blend_parts(struct st_cursor *c, uint64_t row, double *distance, double *
 /* The score of any row of the view; bare: that of the cursor's own ranking; why may be NULL. */
 int st_blend_score(struct st_cursor *c, uint64_t row, double bare, double *score, st_why *why,
                    st_error *err);
+
+/* What scores are made of; formulas above. */
+extern const double st_fades[ST_TURN_STEPS]; /* of a neighbour, by how far away it is */
+double st_closeness(int metric, double distance);
+/* The distance of any row, NaN without a vector. */
+int st_blend_distance(struct st_cursor *c, uint64_t row, double *out, st_error *err);
+/* A row's own part (0: vector, 1: text), weighed by its length where neighbours count; *in: it has
+** one. date: the share of it that the day adds, NULL allowed. */
+int st_blend_own(struct st_cursor *c, int which, uint64_t row, double *out, int *in, double *date,
+                 st_error *err);
+double st_blend_size_factor(const st_blend *b, uint64_t row);
+double st_blend_turn_factor(const st_blend *b, uint64_t row); /* asking and speaker */
+double st_blend_share(const st_blend *b, int which);          /* of a part in the whole */
+int st_blend_by_ranks(const st_blend *b);
+double st_blend_least_factor(const st_blend *b); /* of the others: recency and so on */
 
 #endif

@@ -96,7 +96,7 @@ static int unpack_planes(st_cursor *c, st_error *err)
     return ST_OK;
 }
 
-static int plane_extents(st_cursor *c, st_error *err)
+int st_search_planes(st_cursor *c, st_error *err)
 {
     const st_frozen *f = c->v->f;
     if (planes_packed(c)) {
@@ -128,7 +128,7 @@ static int new_near(st_cursor *c, const uint64_t *bits, uint64_t hint, vec_near 
                     st_error *err)
 {
     vec_near_args a = {0};
-    ST_TRY(plane_extents(c, err));
+    ST_TRY(st_search_planes(c, err));
     a.metric = c->metric;
     a.query = c->query;
     a.dim = (size_t)c->v->f->gen->schema->dim;

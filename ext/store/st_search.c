@@ -33,8 +33,7 @@ static int64_t row_as_id(void *ctx, uint64_t row)
 
 enum { WIDE_ROWS = 64 };
 
-/* Exact distances of all filtered rows, NaN elsewhere. */
-static int all_distances(st_cursor *c, st_error *err)
+int st_search_distances(st_cursor *c, const uint64_t *bits, st_error *err)
 {
     const st_frozen *f = c->v->f;
     size_t dim = (size_t)f->gen->schema->dim, elem = f->gen->schema->phys[ST_PHYS_EMBEDDING].elem;
@@ -46,14 +45,15 @@ static int all_distances(st_cursor *c, st_error *err)
     }
     st_fill_nan(c->dist, f->nrow);
     if (f->gen->schema->storage != VEC_F32) {
-        wide = c->wide = h5_alloc_array(WIDE_ROWS * dim, sizeof *wide);
+        wide = c->wide = c->wide ? c->wide : h5_alloc_array(WIDE_ROWS * dim, sizeof *wide);
         if (!wide) {
             return st_nomem(err);
         }
     }
-    ST_TRY(st_search_slots(c, err));
-    rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, c->bits, c->dist, st_search_stop,
-                  c);
+    if (!c->exact) {
+        ST_TRY(st_search_slots(c, err));
+    }
+    rc = vec_scan(c->metric, c->query, dim, c->exact, c->nexact, bits, c->dist, st_search_stop, c);
     // A chunk of vectors and one of norms end at different rows: go by the shorter run.
     for (uint64_t row = 0, run = 0; row < f->nbase && !rc; row += run) {
         const uint8_t *v, *norms;
@@ -70,7 +70,7 @@ static int all_distances(st_cursor *c, st_error *err)
             }
             e.rows = wide;
         }
-        rc = vec_scan(c->metric, c->query, dim, &e, 1, c->bits, c->dist, st_search_stop, c);
+        rc = vec_scan(c->metric, c->query, dim, &e, 1, bits, c->dist, st_search_stop, c);
     }
     return st_from_vec(err, rc, "the vector search");
 }
@@ -164,7 +164,6 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
     vec_hit *text = NULL;
     size_t n = 0;
     int rc = st_words_all(c, q, st_ids_ascend(c), &text, &n, err);
-    rc = rc ? rc : all_distances(c, err);
     rc = rc ? rc : dense_ranks(c, text, n, err);
     vec_free(text);
     ST_TRY(rc);
@@ -172,6 +171,7 @@ static int start_hybrid(st_cursor *c, const st_query *q, st_error *err)
     if (c->blend.set.context > 0 || q->fusion == ST_FUSE_WEIGHTED) {
         return start_picks(c, ST_BLEND_WHOLE, NULL, 0, err);
     }
+    ST_TRY(st_search_distances(c, c->bits, err));
     vec_rrf_args a = {.key = {c->dist, c->text_rank},
                       .weight = {q->vector_weight, q->text_weight},
                       .nrow = c->v->f->nrow,
@@ -242,7 +242,7 @@ static int start_far(st_cursor *c, st_error *err)
 {
     vec_hit *hits = NULL;
     size_t n = 0;
-    ST_TRY(all_distances(c, err));
+    ST_TRY(st_search_distances(c, c->bits, err));
     ST_TRY(distance_hits(c, 1, &hits, &n, err));
     return start_ranked(c, hits, n, err);
 }
@@ -250,7 +250,6 @@ static int start_far(st_cursor *c, st_error *err)
 static int start_vector(st_cursor *c, const st_query *q, st_error *err)
 {
     if (c->picks && c->blend.set.context > 0) {
-        ST_TRY(all_distances(c, err));
         return start_picks(c, ST_BLEND_WHOLE, NULL, 0, err);
     }
     if (c->order == ST_ORDER_WORST && !c->picks) {
@@ -269,6 +268,7 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
     c->threads = q->threads;
     c->order = q->order;
     c->k = q->k;
+    c->hint = q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
     c->has_text = q->has_text;
     c->ask = q->ask;
     c->ntokens = q->has_text ? q->ntokens : 0; // without a text part they mean nothing
@@ -298,6 +298,7 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
             return st_nomem(err);
         }
         memcpy(c->query, q->vector, dim * sizeof *c->query);
+        c->query_norm = vec_norm_f32(c->query, dim);
     }
     return ST_OK;
 }

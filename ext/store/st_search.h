@@ -30,7 +30,9 @@ struct st_cursor {
     int64_t k;      /* -1: no cap */
     uint64_t given; /* rows handed out */
     st_terms terms;
-    float *query;    /* own copy, or NULL */
+    uint64_t hint; /* rows that will likely be read, 0: unknown */
+    float *query;  /* own copy, or NULL */
+    float query_norm;
     uint8_t *tokens; /* own copy */
     size_t ntokens;
     const vec_ask *ask; /* the caller's, or NULL: the tokens */
@@ -109,6 +111,9 @@ int st_search_stop(void *cursor); /* the host says stop */
  * row's id, as vec asks for it. */
 int st_search_near(st_cursor *c, const st_query *q, st_error *err);
 int st_search_slots(st_cursor *c, st_error *err);
+int st_search_planes(st_cursor *c, st_error *err); /* c->plane of the base, once */
+/* st_search.c: c->dist, exactly, of the rows of bits, NaN elsewhere */
+int st_search_distances(st_cursor *c, const uint64_t *bits, st_error *err);
 int64_t st_search_id(void *cursor, uint64_t row);
 double st_vector_score(int metric, double distance); /* of a vector alone */
 

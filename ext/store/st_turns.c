@@ -431,3 +431,19 @@ int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, cons
     step(other, valid, row, 0, b);
     return merge(v, base, a, b, 0, out->after, err);
 }
+
+int st_turns_merge(st_view *v, const st_turns *base, uint32_t *row, size_t n, size_t m,
+                   st_error *err)
+{
+    turn_key *k = h5_alloc_array(n + m, sizeof *k);
+    int rc = k ? ST_OK : st_nomem(err);
+    for (size_t i = 0; i < n + m && !rc; i++) {
+        rc = view_key(v, base, row[i], &k[i], err);
+        k[i].row = row[i];
+    }
+    for (size_t at = 0, i = 0, j = n; at < n + m && !rc; at++) {
+        row[at] = j == n + m || (i < n && by_key(&k[i], &k[j]) < 0) ? k[i++].row : k[j++].row;
+    }
+    h5_free(k);
+    return rc;
+}

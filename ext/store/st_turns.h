@@ -59,6 +59,9 @@ typedef struct st_neighbours {
 } st_neighbours;
 int st_turns_around(st_view *v, const st_turns *base, const st_turns *rest, const uint64_t *valid,
                     uint64_t row, st_neighbours *out, st_error *err);
+/* Rows of one session as two runs, each in order: made one. */
+int st_turns_merge(st_view *v, const st_turns *base, uint32_t *row, size_t n, size_t m,
+                   st_error *err);
 /* Size and asking mark of a row of the view. */
 static inline uint16_t st_turn_size(const st_turns *base, const st_turns *rest, uint64_t row)
 {

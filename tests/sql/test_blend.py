@@ -168,6 +168,42 @@ def test_both_parts_with_neighbours(con, fusion, context):
             agree(got, naive.scores(ids, context, fusion, 0.5))
 
 
+@pytest.mark.parametrize("metric", ["cosine", "l2", "ip"])
+@pytest.mark.parametrize("sessions", [True, False])
+def test_bounds_give_what_all_distances_give(connect, in_tmp, metric, sessions):
+    """A page is made of bounds on distances, k = 10^6 of the distances themselves: the same bits."""
+    con, rng = connect(), random.Random(11)
+    con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('b.h5', dim=40, metric={metric})")
+
+    def some(first, count):
+        con.execute("BEGIN")
+        for i in range(first, first + count):
+            centre = i % 17
+            x = [rng.gauss(0, 1) + (3 if k % 17 == centre else 0) for k in range(40)]
+            vector = None if rng.random() < 0.05 else json.dumps([0] * 40 if i % 301 == 0 else x)
+            text = rng.choice(SPEAKERS) + " ".join(rng.choice(WORDS) for _ in range(rng.randint(1, 20)))
+            con.execute("INSERT INTO memory(id, content, embedding, timestamp, session) VALUES (?, ?, ?, ?, ?)",
+                        (i, text, vector, rng.randint(0, 400), rng.choice([f"s{i // 40}", "all", None])
+                         if sessions else None))
+        con.execute("COMMIT")
+
+    some(1, 1500)
+    con.execute("SELECT h5mem_flush('memory')").fetchone()
+    some(5000, 60)
+    con.execute("DELETE FROM memory WHERE id % 50 = 7")
+    for text in ("dark garden?", "ann window", "nosuchword"):
+        vector = json.dumps([rng.gauss(0, 1) for _ in range(40)])
+        for where in ("1", "timestamp < 30", "session = 's3'", "fusion = 'weighted'", "importance_weight = 0.5",
+                      "context = 1", "recency = 0.5"):
+            asked = ("SELECT id, score FROM memory WHERE embedding MATCH ? AND content MATCH ?"
+                     f" AND {where} {{}} ORDER BY score DESC")
+            every = con.execute(asked.format("AND k = 1000000"), (vector, text)).fetchall()
+            assert con.execute(asked.format(""), (vector, text)).fetchall() == every
+            assert con.execute(asked.format("") + " LIMIT 10", (vector, text)).fetchall() == every[:10]
+            worst = con.execute(asked.format("").replace(" DESC", ""), (vector, text)).fetchall()
+            assert sorted(worst) == sorted(every)
+
+
 def test_a_vector_alone_is_asked_for_neighbours_only_by_its_query(con):
     naive = Naive(con, None, VECTOR)
     plain = con.execute("SELECT id, score FROM memory WHERE embedding MATCH ? ORDER BY score DESC", (VECTOR,))

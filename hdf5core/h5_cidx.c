@@ -100,7 +100,7 @@ unsigned h5_cidx_size_width(const h5_object *o)
     while (o->info->size >> log2 > 1)
         log2++;
     unsigned width = 1 + (log2 + 8) / 8;
-    return o->layout.wide_sizes || width > 8 ? 8 : width;
+    return o->layout.wide_sizes ? o->f->lengths : width > 8 ? 8 : width;
 }
 
 int h5_cidx_open(h5_cidx *ix, h5_file *f, const h5_object *o, h5_error *err)

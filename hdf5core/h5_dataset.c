@@ -295,16 +295,20 @@ int h5_dataset_read_deep(const h5_object *o, const uint64_t *start, const uint64
     H5_TRY(check_request(o, start, count, bytes, &empty, err));
     if (empty)
         return H5_OK;
-    int rc;
-    if (o->info->layout == H5_LAYOUT_VIRTUAL && deep->depth > H5_FILE_DEPTH_MAX)
+    int rc, layout = o->info->layout;
+    if (o->no_fill && o->info->addr == H5_UNDEF && o->info->nexternal == 0 &&
+        (layout == H5_LAYOUT_CONTIGUOUS || layout == H5_LAYOUT_CHUNKED))
+        rc = h5_fail(err, H5_UNSUPPORTED, o->oh.addr,
+                     "values that were never written, of a dataset without a fill value");
+    else if (layout == H5_LAYOUT_VIRTUAL && deep->depth > H5_FILE_DEPTH_MAX)
         rc = h5_fail(err, H5_LIMIT, o->oh.addr,
                      "virtual datasets nested deeper than H5_FILE_DEPTH_MAX = %d",
                      H5_FILE_DEPTH_MAX);
-    else if (o->info->layout == H5_LAYOUT_VIRTUAL)
+    else if (layout == H5_LAYOUT_VIRTUAL)
         rc = h5_virtual_read(o, start, count, buf, deep, err);
     else if (o->info->nexternal > 0)
         rc = h5_read_external(&r, start, count, buf, err);
-    else if (o->info->layout == H5_LAYOUT_CHUNKED && o->info->addr != H5_UNDEF)
+    else if (layout == H5_LAYOUT_CHUNKED && o->info->addr != H5_UNDEF)
         rc = read_chunked(&r, start, count, buf, err);
     else
         rc = read_plain(&r, start, count, buf, err);

@@ -74,7 +74,7 @@ static int parse_header(h5_cidx *ix, const uint8_t *p, h5_error *err)
     ix->filtered = ix->o->info->pipeline.n > 0;
     if (version != 0 || client != (unsigned)ix->filtered)
         return h5_fail(err, H5_FORMAT, addr, "fixed array: version %u, client %u", version, client);
-    unsigned width = ix->o->layout.wide_sizes ? 8 : size_width(ix->o->info->size);
+    unsigned width = ix->o->layout.wide_sizes ? f->lengths : size_width(ix->o->info->size);
     if (ix->entry_bytes != f->offsets + (ix->filtered ? width + 4 : 0))
         return h5_fail(err, H5_FORMAT, addr, "fixed array: entries of %u bytes", ix->entry_bytes);
     if (ix->page_bits == 0 || ix->page_bits > H5_FARRAY_PAGE_BITS_MAX)

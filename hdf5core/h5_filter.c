@@ -184,6 +184,10 @@ static uint64_t memory_of(const h5_pipeline *p, uint32_t mask, uint64_t n, uint6
 int h5_pipeline_allow(const h5_pipeline *p, uint32_t mask, uint64_t n, uint64_t out_n,
                       const char *what, uint64_t addr, h5_error *err)
 {
+    const h5_filter_row *row;
+    for (int i = 0; i < p->n; i++)
+        if (!(mask >> i & 1))
+            H5_TRY(find_row(&p->filter[i], &row, err));
     if (out_n > h5_pipeline_expansion(p, mask, n))
         return h5_fail(err, H5_FORMAT, addr,
                        "%s of %" PRIu64 " bytes cannot come from %" PRIu64 " stored", what, out_n,

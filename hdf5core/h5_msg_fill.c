@@ -21,6 +21,7 @@
 enum {
     ALLOC_LATE = 2,
     ALLOC_INCREMENTAL = 3,
+    NEVER = 1,
     WRITE_IF_SET = 2 << 2,
     UNDEFINED = 0x10,
     DEFINED = 0x20
@@ -81,6 +82,7 @@ int h5_msg_fill_decode(h5_object *o, const h5_msg *m, h5_error *err)
         H5_TRY(take_value(o, m, &c, err));
     if (undefined)
         o->info->fill_kind = H5_FILL_UNDEFINED;
+    o->no_fill = undefined && o->info->fill_time != NEVER;
     return H5_OK;
 }
 

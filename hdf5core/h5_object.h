@@ -35,7 +35,7 @@ typedef struct h5_layout {
     unsigned dimensions; /* chunked: rank + 1 in the message */
     uint64_t element;    /* chunked: last chunk dimension, the element size */
     uint8_t index;       /* chunked: H5_INDEX_ */
-    uint8_t wide_sizes;  /* chunked: indexes hold stored sizes in 8 bytes (layout version 5) */
+    uint8_t wide_sizes;  /* chunked: indexes hold stored sizes as lengths (layout version 5) */
     uint8_t page_bits;   /* fixed array */
     uint8_t version;
     uint64_t heap; /* virtual: global heap collection of the mappings, and the object in it */
@@ -74,6 +74,7 @@ struct h5_object {
     h5_layout layout;
     const uint8_t *fill; /* one element in the file's byte order; NULL = zeros */
     size_t fill_bytes;
+    int no_fill; /* there is none, by a message: what was never written has no values */
     h5_error refuse; /* code H5_OK, or why the values of this dataset cannot be read */
 };
 

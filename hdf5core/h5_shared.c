@@ -42,7 +42,8 @@ static int heap_of(h5_file *f, uint16_t id, uint64_t *heap, h5_error *err)
         h5_cur_take(&c, 10);
         h5_cur_addr(&c, f);
         uint64_t addr = h5_cur_addr(&c, f);
-        if (kinds >> id & 1)
+        // Old fill values are counted as new ones.
+        if (kinds >> (id == H5_MSG_FILL_OLD ? H5_MSG_FILL : id) & 1)
             *heap = addr;
     }
     h5_free(p);

@@ -74,7 +74,7 @@ struct h5_object {
     h5_layout layout;
     const uint8_t *fill; /* one element in the file's byte order; NULL = zeros */
     size_t fill_bytes;
-    int no_fill; /* there is none, by a message: what was never written has no values */
+    int no_fill;     /* there is none, by a message: what was never written has no values */
     h5_error refuse; /* code H5_OK, or why the values of this dataset cannot be read */
 };
 

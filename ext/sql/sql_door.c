@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sql_door.h"
@@ -194,8 +195,8 @@ int sql_door_known(sql_door *d, int64_t id, const st_value *v, int *known)
                              ST_COL_SOURCE};
     int rc = d->known ? SQLITE_OK
                       : prepare(d,
-                                sqlite3_mprintf("SELECT 1 FROM \"%w\".\"%w\" WHERE id = ?1 AND "
-                                                "+content IS ?2 AND +timestamp IS ?3 AND +session "
+                                sqlite3_mprintf("SELECT 1 + (content IS ?2) FROM \"%w\".\"%w\" "
+                                                "WHERE id = ?1 AND +timestamp IS ?3 AND +session "
                                                 "IS ?4 AND +channel IS ?5 AND +source IS ?6",
                                                 d->t->schema, d->t->name),
                                 &d->known);
@@ -205,7 +206,7 @@ int sql_door_known(sql_door *d, int64_t id, const st_value *v, int *known)
     }
     if (rc == SQLITE_OK) {
         sqlite3_bind_int64(d->known, 1, id);
-        *known = sqlite3_step(d->known) == SQLITE_ROW;
+        *known = sqlite3_step(d->known) == SQLITE_ROW ? sqlite3_column_int(d->known, 0) : 0;
         rc = sqlite3_reset(d->known);
         rc = rc == SQLITE_OK ? rc : sql_door_fail_db(d, rc);
     }
@@ -247,6 +248,83 @@ int sql_door_put(sql_door *d, int64_t *id)
     if (id) {
         *id = there ? key->i : sqlite3_last_insert_rowid(d->t->db->db);
     }
+    return rc;
+}
+
+/* A row that sql_door_add has met: the id it had and has, and the one it named as superseded_by. */
+typedef struct sql_door_place {
+    int64_t from, to, by;
+    int linked; /* by is there, and to be set */
+} place;
+
+static int note_place(sql_door *d, int64_t from, int64_t to, const st_value *by)
+{
+    if (d->nplace == d->place_room) {
+        size_t room = d->place_room * 2 + 64;
+        place *more = sqlite3_realloc64(d->place, room * sizeof *more);
+        if (!more) {
+            return SQLITE_NOMEM;
+        }
+        d->place = more;
+        d->place_room = room;
+    }
+    int linked = by && by->type == ST_INT;
+    d->place[d->nplace++] = (place){from, to, linked ? by->i : 0, linked};
+    return SQLITE_OK;
+}
+
+int sql_door_add(sql_door *d, int changes)
+{
+    st_value from = d->value[ST_COL_ID], by = d->value[ST_COL_SUPERSEDED_BY];
+    st_value text = d->value[ST_COL_CONTENT];
+    int64_t id = from.i;
+    int has_id = from.type == ST_INT, taken = 0, known = 0;
+    int rc = has_id ? sql_door_there(d, id, &taken) : SQLITE_OK;
+    rc = rc == SQLITE_OK && taken ? sql_door_known(d, id, d->value, &known) : rc;
+    if (rc == SQLITE_OK && (known == 2 || (known && changes))) {
+        sql_door_clear(d);
+        d->value[ST_COL_ID] = from;
+        d->value[ST_COL_CONTENT] = text;
+        d->given[ST_COL_ID] = d->given[ST_COL_CONTENT] = 1;
+        sql_door_set_null(d, ST_COL_EMBEDDING);
+        rc = known == 2 ? SQLITE_OK : sql_door_put(d, NULL);
+        return rc == SQLITE_OK ? note_place(d, id, id, NULL) : rc;
+    }
+    sql_door_set_null(d, ST_COL_SUPERSEDED_BY);
+    if (taken) {
+        sql_door_set_null(d, ST_COL_ID);
+    }
+    rc = rc == SQLITE_OK ? sql_door_put(d, &id) : rc;
+    return rc == SQLITE_OK && has_id ? note_place(d, from.i, id, &by) : rc;
+}
+
+static int by_from(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+int sql_door_link(sql_door *d)
+{
+    int rc = SQLITE_OK;
+    if (d->nplace > 1) {
+        qsort(d->place, d->nplace, sizeof *d->place, by_from);
+    }
+    for (size_t i = 0; i < d->nplace && rc == SQLITE_OK; i++) {
+        place key = {d->place[i].by, 0, 0, 0};
+        const place *to = d->place[i].linked
+                              ? bsearch(&key, d->place, d->nplace, sizeof key, by_from)
+                              : NULL;
+        if (to) {
+            sql_door_clear(d);
+            d->value[ST_COL_ID] = (st_value){.type = ST_INT, .i = d->place[i].to};
+            d->value[ST_COL_SUPERSEDED_BY] = (st_value){.type = ST_INT, .i = to->to};
+            d->given[ST_COL_ID] = d->given[ST_COL_SUPERSEDED_BY] = 1;
+            rc = sql_door_put(d, NULL);
+            d->rows--;
+        }
+    }
+    d->nplace = 0;
     return rc;
 }
 
@@ -405,6 +483,7 @@ static int end(sql_door *d, int out, int rc)
     sqlite3_finalize(d->update.stmt);
     sqlite3_free(d->insert.given);
     sqlite3_free(d->update.given);
+    sqlite3_free(d->place);
     sqlite3_free(d->value);
     sqlite3_free(d->given);
     if (!out && rc == SQLITE_OK) {

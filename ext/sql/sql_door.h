@@ -43,6 +43,8 @@ typedef struct sql_door {
     sqlite3_stmt *find, *known, *remove;
     sqlite3_stmt *back, *release; /* of the savepoint; made before it, for an end without memory */
     sql_door_stmt insert, update;
+    struct sql_door_place *place; /* of sql_door_add */
+    size_t nplace, place_room;
     /* a walk over the committed rows */
     st_view *view;
     unsigned looks; /* values read from it */
@@ -64,9 +66,15 @@ void sql_door_set_null(sql_door *d, int col);
 int sql_door_put(sql_door *d, int64_t *id);
 int sql_door_remove(sql_door *d, int64_t id);
 int sql_door_there(sql_door *d, int64_t id, int *there);
-/* Is the row v, one value a built-in column, the one that has this id already? It is when text,
- * time, session, channel and source are equal: an import again adds nothing. */
+/* Is the row v, one value a built-in column, the one that has this id already? 2: time, session,
+ * channel, source and text are equal, so that an import again adds nothing; 1: all but the text. */
 int sql_door_known(sql_door *d, int64_t id, const st_value *v, int *known);
+/* Adds the row of a file that has been here, maybe: one that is known is left alone, its id is kept
+ * where it is free, and it is another's row that keeps it where it is not. changes: a row that is
+ * known but for its text takes that, and loses its embedding, which was the old text's. */
+int sql_door_add(sql_door *d, int changes);
+/* Behind the last sql_door_add: superseded_by, where it names a row of the file. */
+int sql_door_link(sql_door *d);
 /* The table's column of this name, as SQLite compares names; -1: none. */
 int sql_door_column(const sql_door *d, const char *name, size_t n);
 
@@ -124,6 +132,10 @@ int sql_in_load(sql_door *d, const char *path, size_t most, char **p, size_t *n,
 typedef int sql_door_fn(sql_door *d, const char *path);
 sql_door_fn sql_export_store, sql_import_store; /* sql_import.c: 'h5mem' */
 sql_door_fn sql_md_export, sql_md_import;       /* sql_door_md_out.c, sql_door_md.c: 'markdown' */
+/* In sql_door_md_rows.c. Is a file a daily log of rows? Its rows, counted in *rows, up to
+ * sql_door_link; s is changed. */
+int sql_md_has_rows(const char *s, size_t n);
+int sql_md_rows(sql_door *d, char *s, size_t n, sqlite3_int64 *rows);
 sql_door_fn sql_claw_export, sql_claw_import; /* sql_door_claw_out.c, sql_door_claw.c: 'clawhdf5' */
 sql_door_fn sql_vec0_import, sql_fts5_import; /* sql_door_peers.c: of the table d->source */
 sql_door_fn sql_jsonl_export, sql_jsonl_import; /* sql_door_jsonl.c */

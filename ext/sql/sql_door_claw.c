@@ -31,11 +31,6 @@ typedef struct column {
     uint8_t *block;
 } column;
 
-/* A row's id in the file, its id here, and the row that superseded it. */
-typedef struct place {
-    int64_t from, to, by;
-} place;
-
 typedef struct reader {
     sql_door *d;
     h5_io *io;
@@ -44,8 +39,6 @@ typedef struct reader {
     column column[COLUMNS_MAX];
     int ncolumn;
     column vector, tombstone; /* o NULL: not there */
-    place *place;
-    size_t nplace, room;
 } reader;
 
 static int core(reader *r, int rc, const h5_error *e)
@@ -299,26 +292,10 @@ static int is_dead(reader *r, uint64_t i, int *dead)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int note_place(reader *r, int64_t from, int64_t to, int64_t by)
-{
-    if (r->nplace == r->room) {
-        size_t room = r->room * 2 + 64;
-        place *more = sqlite3_realloc64(r->place, room * sizeof *more);
-        if (!more) {
-            return SQLITE_NOMEM;
-        }
-        r->place = more;
-        r->room = room;
-    }
-    r->place[r->nplace++] = (place){from, to, by};
-    return SQLITE_OK;
-}
-
 static int read_row(reader *r, uint64_t i)
 {
     sql_door *d = r->d;
-    int dead, taken = 0, known = 0;
-    int64_t id = 0;
+    int dead;
     int rc = is_dead(r, i, &dead);
     sql_door_clear(d);
     for (int k = 0; k < r->ncolumn && rc == SQLITE_OK; k++) {
@@ -333,55 +310,7 @@ static int read_row(reader *r, uint64_t i)
         return rc;
     }
     rc = take_vector(r, i);
-    st_value from = d->value[ST_COL_ID], by = d->value[ST_COL_SUPERSEDED_BY];
-    sql_door_set_null(d, ST_COL_SUPERSEDED_BY);
-    if (rc == SQLITE_OK && from.type == ST_INT) {
-        rc = sql_door_there(d, from.i, &taken);
-    }
-    if (taken && rc == SQLITE_OK) {
-        rc = sql_door_known(d, from.i, d->value, &known);
-    }
-    if (known) {
-        return rc == SQLITE_OK ? note_place(r, from.i, from.i, SQL_CLAW_NULL) : rc;
-    }
-    if (taken) {
-        sql_door_set_null(d, ST_COL_ID);
-    }
-    rc = rc == SQLITE_OK ? sql_door_put(d, &id) : rc;
-    if (rc == SQLITE_OK && from.type == ST_INT) {
-        rc = note_place(r, from.i, id, by.type == ST_INT ? by.i : SQL_CLAW_NULL);
-    }
-    return rc;
-}
-
-static int by_from(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-    return (x->from > y->from) - (x->from < y->from);
-}
-
-// Links between rows of the file, to the ids that they have here.
-static int link_rows(reader *r)
-{
-    int rc = SQLITE_OK;
-    if (r->nplace > 1) {
-        qsort(r->place, r->nplace, sizeof *r->place, by_from);
-    }
-    for (size_t i = 0; i < r->nplace && rc == SQLITE_OK; i++) {
-        place key = {r->place[i].by, 0, 0};
-        const place *to = r->place[i].by == SQL_CLAW_NULL
-                              ? NULL
-                              : bsearch(&key, r->place, r->nplace, sizeof key, by_from);
-        if (to) {
-            sql_door_clear(r->d);
-            r->d->value[ST_COL_ID] = (st_value){.type = ST_INT, .i = r->place[i].to};
-            r->d->value[ST_COL_SUPERSEDED_BY] = (st_value){.type = ST_INT, .i = to->to};
-            r->d->given[ST_COL_ID] = r->d->given[ST_COL_SUPERSEDED_BY] = 1;
-            rc = sql_door_put(r->d, NULL);
-            r->d->rows--;
-        }
-    }
-    return rc;
+    return rc == SQLITE_OK ? sql_door_add(d, 0) : rc;
 }
 
 static void close_column(column *c)
@@ -414,7 +343,7 @@ int sql_claw_import(sql_door *d, const char *path)
         rc = read_row(&r, i);
     }
     d->line = 0;
-    rc = rc == SQLITE_OK ? link_rows(&r) : rc;
+    rc = rc == SQLITE_OK ? sql_door_link(d) : rc;
     for (int i = 0; i < r.ncolumn; i++) {
         close_column(&r.column[i]);
     }
@@ -424,6 +353,5 @@ int sql_claw_import(sql_door *d, const char *path)
         h5_file_close(r.f);
     }
     r.io->close(r.io);
-    sqlite3_free(r.place);
     return rc;
 }

@@ -42,23 +42,28 @@ static int put_vector(sql_out *o, const st_value *v)
     return rc == SQLITE_OK ? sql_out_text(o, "]") : rc;
 }
 
-static int put_value(writer *w, int col, const st_value *v)
+int sql_json_put_column(sql_out *o, sql_door *d, int col, const st_value *v)
 {
     char text[SQL_F64_TEXT];
+    const char *name = sql_column_name(d->t, col);
+    int rc = sql_json_put_text(o, name, strlen(name));
+    rc = rc == SQLITE_OK ? sql_out_text(o, ":") : rc;
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
     switch (v->type) {
     case ST_INT:
         sqlite3_snprintf(sizeof text, text, "%lld", (long long)v->i);
-        return sql_out_text(&w->out, text);
+        return sql_out_text(o, text);
     case ST_REAL:
         sql_print_f64(v->r, text);
-        return sql_out_text(&w->out, text);
+        return sql_out_text(o, text);
     case ST_TEXT:
-        return sql_json_put_text(&w->out, v->p, v->n);
+        return sql_json_put_text(o, v->p, v->n);
     case ST_BLOB:
-        return col == ST_COL_EMBEDDING ? put_vector(&w->out, v)
-                                       : sql_json_put_bytes(&w->out, v->p, v->n);
+        return col == ST_COL_EMBEDDING ? put_vector(o, v) : sql_json_put_bytes(o, v->p, v->n);
     default:
-        return sql_out_text(&w->out, "null");
+        return sql_out_text(o, "null");
     }
 }
 
@@ -68,13 +73,10 @@ static int put_row(void *ctx, uint64_t row, int64_t id)
     int rc = SQLITE_OK;
     (void)id;
     for (int i = 0; i < w->d->ncolumn && rc == SQLITE_OK; i++) {
-        const char *name = sql_column_name(w->d->t, i);
         st_value v;
         rc = sql_door_value(w->d, row, i, &v);
         rc = rc == SQLITE_OK ? sql_out_text(&w->out, i ? "," : "{") : rc;
-        rc = rc == SQLITE_OK ? sql_json_put_text(&w->out, name, strlen(name)) : rc;
-        rc = rc == SQLITE_OK ? sql_out_text(&w->out, ":") : rc;
-        rc = rc == SQLITE_OK ? put_value(w, i, &v) : rc;
+        rc = rc == SQLITE_OK ? sql_json_put_column(&w->out, w->d, i, &v) : rc;
     }
     w->d->rows++;
     return rc == SQLITE_OK ? sql_out_text(&w->out, "}\n") : rc;
@@ -131,7 +133,7 @@ static int take(sql_door *d, int col, const sql_json_value *v)
     return SQLITE_OK;
 }
 
-static int read_line(sql_door *d, char *s, size_t n)
+int sql_json_row(sql_door *d, char *s, size_t n)
 {
     sql_json j;
     const char *name;
@@ -158,7 +160,7 @@ static int read_line(sql_door *d, char *s, size_t n)
             return rc;
         }
     }
-    return more < 0 ? sql_door_fail(d, SQLITE_ERROR, "%s", j.why) : sql_door_put(d, NULL);
+    return more < 0 ? sql_door_fail(d, SQLITE_ERROR, "%s", j.why) : SQLITE_OK;
 }
 
 static int is_blank(const char *s, size_t n)
@@ -182,7 +184,10 @@ int sql_jsonl_import(sql_door *d, const char *path)
             s += 3;
             n -= 3;
         }
-        rc = is_blank(s, n) ? SQLITE_OK : read_line(d, s, n);
+        if (!is_blank(s, n)) {
+            rc = sql_json_row(d, s, n);
+            rc = rc == SQLITE_OK ? sql_door_put(d, NULL) : rc;
+        }
     }
     sql_in_close(&in);
     return rc;

@@ -13,8 +13,8 @@
  * Again: a section whose text is unchanged keeps its row, wherever it has moved to; then one with
  * the same channel takes the new text, and its embedding, which was the old text's, becomes NULL;
  * other sections are new rows, other rows of the file are deleted. A folder stands for all files
- * under it: rows of a file that is gone are deleted. Files of which h5mem_export made rows of no
- * Markdown are passed over in a folder.
+ * under it: rows of a file that is gone are deleted. Files that h5mem_export made of rows of no
+ * Markdown are read as those rows (sql_door_md_rows.c).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -360,7 +360,7 @@ static int read_text(reader *r)
     return rc == SQLITE_OK ? put_all(r) : rc;
 }
 
-static int read_file(reader *r, const char *path, int in_folder)
+static int read_file(reader *r, const char *path)
 {
     char *text;
     double modified;
@@ -376,7 +376,9 @@ static int read_file(reader *r, const char *path, int in_folder)
     }
     r->text = text;
     r->day = modified;
-    if (!in_folder || strncmp(text, SQL_MD_MARK, strlen(SQL_MD_MARK)) != 0) {
+    if (sql_md_has_rows(text, r->n)) {
+        rc = sql_md_rows(r->d, text, r->n, &r->sections);
+    } else {
         rc = read_text(r);
     }
     free_file(r);
@@ -495,7 +497,7 @@ static int read_folder(reader *r, const char *folder)
     }
     rc = rc == SQLITE_OK ? remove_gone(r, folder) : rc;
     for (size_t i = 0; i < r->npath && rc == SQLITE_OK; i++) {
-        rc = read_file(r, r->paths[i], 1);
+        rc = read_file(r, r->paths[i]);
     }
     return rc;
 }
@@ -517,7 +519,8 @@ int sql_md_import(sql_door *d, const char *path)
     }
     if (rc == SQLITE_OK) {
         int folder = stat(clean, &st) == 0 && S_ISDIR(st.st_mode);
-        rc = folder ? read_folder(&r, clean) : read_file(&r, clean, 0);
+        rc = folder ? read_folder(&r, clean) : read_file(&r, clean);
+        rc = rc == SQLITE_OK ? sql_door_link(d) : rc;
     }
     for (size_t i = 0; i < r.nold; i++) {
         sqlite3_free(r.old[i].channel);

@@ -10,8 +10,10 @@
  * named in a comment above it.
  *
  * A daily log has a heading of level 1 for the day and one of level 2 for each row, with its time
- * (UTC), its session and source; then its content as it is. It tells, and is not meant to come
- * back: that is what 'jsonl' is for.
+ * (UTC), its session and source; a comment with its content's length and hash and, in JSON, the
+ * columns that are not NULL and not the default, but for the vector; then its content as it is. So
+ * it comes back (sql_door_md_rows.c), also when somebody has changed a text in between. In one file
+ * together with sections, rows have no comment and do not.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,7 +23,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "sql_door.h"
+#include "sql_json.h"
 #include "sql_md.h"
 #include "sql_time.h"
 
@@ -41,6 +43,7 @@ typedef struct writer {
     size_t common; /* bytes of the folder that all paths begin with */
     sql_out out;
     int newlines; /* that what was written ends with; 2 at the beginning */
+    int marked;   /* rows have their comment */
 } writer;
 
 /* ---------------------------------------------------------------------------------- collecting */
@@ -213,6 +216,40 @@ static int put_word(writer *w, const char *before, const st_value *v, const char
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+// Is it what an INSERT gives a row that does not name the column?
+static int is_default(int col, const st_value *v)
+{
+    return v->type == ST_NULL ||
+           (col == ST_COL_TIER && v->n == 7 && memcmp(v->p, "working", 7) == 0) ||
+           (col == ST_COL_IMPORTANCE && v->r == 0.5) || (col == ST_COL_ACTIVATION && v->r == 1) ||
+           ((col == ST_COL_ACCESS_COUNT || col == ST_COL_PINNED) && v->i == 0);
+}
+
+static int put_mark(writer *w, const item *it)
+{
+    st_value v;
+    char bytes[40] = "-";
+    int some = 0;
+    int rc = sql_door_value(w->d, it->row, ST_COL_CONTENT, &v);
+    if (rc == SQLITE_OK && v.type == ST_TEXT) {
+        sqlite3_snprintf(sizeof bytes, bytes, "%llu %08x", (unsigned long long)v.n,
+                         h5_lookup3(v.n ? v.p : "", v.n, 0));
+    }
+    rc = rc == SQLITE_OK ? put_text(w, SQL_MD_ROW) : rc;
+    rc = rc == SQLITE_OK ? put_text(w, bytes) : rc;
+    for (int i = 0; i < w->d->ncolumn && rc == SQLITE_OK; i++) {
+        if (i == ST_COL_CONTENT || i == ST_COL_EMBEDDING) {
+            continue;
+        }
+        rc = sql_door_value(w->d, it->row, i, &v);
+        if (rc == SQLITE_OK && !is_default(i, &v)) {
+            rc = put_text(w, some++ ? "," : " {");
+            rc = rc == SQLITE_OK ? sql_json_put_column(&w->out, w->d, i, &v) : rc;
+        }
+    }
+    return rc == SQLITE_OK ? put_text(w, "} -->\n") : rc;
+}
+
 static int put_row(writer *w, const item *it)
 {
     char text[64];
@@ -225,7 +262,9 @@ static int put_row(writer *w, const item *it)
     rc = rc == SQLITE_OK ? put_word(w, " ", &v, "") : rc;
     rc = rc == SQLITE_OK ? sql_door_value(w->d, it->row, ST_COL_SOURCE, &v) : rc;
     rc = rc == SQLITE_OK ? put_word(w, " (", &v, ")") : rc;
-    rc = rc == SQLITE_OK ? put_text(w, "\n\n") : rc;
+    rc = rc == SQLITE_OK ? put_text(w, "\n") : rc;
+    rc = rc == SQLITE_OK && w->marked ? put_mark(w, it) : rc;
+    rc = rc == SQLITE_OK ? put_text(w, "\n") : rc;
     rc = rc == SQLITE_OK ? sql_door_value(w->d, it->row, ST_COL_CONTENT, &v) : rc;
     if (rc == SQLITE_OK && v.type == ST_TEXT && v.n > 0) {
         rc = put(w, v.p, v.n);
@@ -266,6 +305,7 @@ static int put_everything(writer *w)
     int rc = SQLITE_OK;
     int several = w->sections > 0 && (file_end(w, 0) < w->n);
     if (w->sections == 0 && w->n > 0) {
+        w->marked = 1;
         rc = put_text(w, SQL_MD_MARK " -->\n");
     }
     for (size_t a = 0, b; a < w->sections && rc == SQLITE_OK; a = b) {
@@ -400,6 +440,7 @@ static int put_day_file(writer *w, const char *folder, size_t a, size_t b)
     int rc = is_free(w, path) ? sql_out_open(w->d, path, 1, &w->out)
                               : sql_door_fail(w->d, SQLITE_CANTOPEN, "is there already");
     w->newlines = 2;
+    w->marked = 1;
     if (rc == SQLITE_OK) {
         rc = put_text(w, SQL_MD_MARK " -->\n");
         rc = sql_out_close(&w->out, rc == SQLITE_OK ? put_day(w, a, b) : rc);

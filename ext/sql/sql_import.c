@@ -227,7 +227,7 @@ static int keep_or_note(import *m, uint64_t row, int64_t id)
         rc = i == ST_COL_EMBEDDING ? SQLITE_OK : source_value(m, row, i, &v[i]);
     }
     rc = taken && rc == SQLITE_OK ? sql_door_known(m->door, id, v, &known) : rc;
-    return taken && !known && rc == SQLITE_OK ? add_moved(m, id) : rc;
+    return taken && known < 2 && rc == SQLITE_OK ? add_moved(m, id) : rc;
 }
 
 static int put_moved(import *m)

@@ -362,7 +362,8 @@ int sql_json_put_text(sql_out *o, const void *p, size_t n)
     }
     int rc = sql_out_text(o, "\"");
     for (size_t i = 0; i < n && rc == SQLITE_OK; i++) {
-        if (s[i] >= 0x20 && s[i] != '"' && s[i] != '\\') {
+        int ends = s[i] == '>' && i >= 2 && s[i - 1] == '-' && s[i - 2] == '-'; // a comment
+        if (s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' && !ends) {
             continue;
         }
         rc = sql_out_put(o, s + from, i - from);

@@ -44,4 +44,9 @@ int sql_is_utf8(const void *p, size_t n);
 int sql_json_put_text(sql_out *o, const void *p, size_t n);
 int sql_json_put_bytes(sql_out *o, const void *p, size_t n);
 
+/* In sql_door_jsonl.c. "name":value of a column; an object's members as the columns of d->value and
+ * d->given, which point into it. */
+int sql_json_put_column(sql_out *o, sql_door *d, int col, const st_value *v);
+int sql_json_row(sql_door *d, char *s, size_t n);
+
 #endif

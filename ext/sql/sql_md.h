@@ -46,5 +46,7 @@ char *sql_md_tags(const char *tags, size_t n, int64_t number);
 
 /* What a file of rows that came from no Markdown begins with. */
 #define SQL_MD_MARK "<!-- h5mem rows"
+/* And what begins the comment below the heading of each (sql_door_md_rows.c). */
+#define SQL_MD_ROW  "<!-- h5mem row "
 
 #endif

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import os
 import random
+import re
 
 import pytest
 
@@ -317,16 +318,98 @@ def test_rows_of_no_markdown_become_daily_logs(con):
     con.execute("INSERT INTO memory(content, timestamp, session, source) VALUES ('later', ?, 's 1', 'user'),"
                 " ('first\n', ?, NULL, 'assistant'), (NULL, ?, 's2', NULL), ('next day', ?, NULL, NULL),"
                 " ('no day', 1e300, NULL, NULL)", (day + 3600.5, day, day + 86399.9, day + 86400))
-    log = ("<!-- h5mem rows -->\n\n# 2026-11-03\n\n## 00:00:00 (assistant)\n\nfirst\n\n"
-           "## 01:00:00 s 1 (user)\n\nlater\n\n## 23:59:59 s2\n\n")
+    log = ("<!-- h5mem rows -->\n\n# 2026-11-03\n\n## 00:00:00 (assistant)\n"
+           '<!-- h5mem row 6 HASH {"id":2,"timestamp":1793664000.0,"source":"assistant"} -->\n\nfirst\n\n'
+           "## 01:00:00 s 1 (user)\n"
+           '<!-- h5mem row 5 HASH {"id":1,"timestamp":1793667600.5,"session":"s 1","source":"user"} -->\n\nlater\n\n'
+           '## 23:59:59 s2\n<!-- h5mem row - {"id":3,"timestamp":1793750399.9,"session":"s2"} -->\n\n')
+    rest = ('# 2026-11-04\n\n## 00:00:00\n<!-- h5mem row 8 HASH {"id":4,"timestamp":1793750400.0} -->\n\nnext day\n\n'
+            '# No date\n\n## No date\n<!-- h5mem row 6 HASH {"id":5,"timestamp":1.0e+300} -->\n\nno day\n')
     assert give(con, "all.md") == 5
-    rest = "# 2026-11-04\n\n## 00:00:00\n\nnext day\n\n# No date\n\n## No date\n\nno day\n"
-    assert read("all.md").decode() == log + rest
+    def masked(name):
+        return re.sub(r"(row \d+) [0-9a-f]{8} ", r"\1 HASH ", read(name).decode())
+    assert masked("all.md") == log + rest
     write("out/2026-11-04.md", "mine\n")
     assert give(con, "out/") == 5 == give(con, "out")
     assert sorted(os.listdir("out")) == ["2026-11-03.md", "2026-11-04-memory-1.md", "2026-11-04.md", "No date.md"]
-    assert read("out/2026-11-03.md").decode() == log and read("out/2026-11-04.md") == b"mine\n"
-    assert take(con, "out") == 1, "daily logs are not read back from a folder"
+    assert masked("out/2026-11-03.md") == log and read("out/2026-11-04.md") == b"mine\n"
+    assert take(con, "out") == 6 == take(con, "out") == one(con, "SELECT count(*) FROM memory")[0]
+
+
+COLUMNS = ("id, content, timestamp, session, channel, tags, source, tier, importance, activation, access_count,"
+           " last_access, valid_from, valid_to, superseded_by, pinned")
+
+
+def rows(con, table="memory"):
+    return con.execute(f"SELECT {COLUMNS} FROM {table} ORDER BY id").fetchall()
+
+
+def some_text(rng):
+    parts = ["word", "\n", "\n\n", "# 2026-11-03\n", "## 10:00:00 s (user)\n", "<!-- h5mem row 3 {} -->\n", "-->", "--",
+             "<!-- h5mem rows -->\n", "\r\n", "```\n", "\0", "\u20ac", "\udcff", " ", "\t"]
+    text = rng.choice([None, "", "".join(rng.choice(parts) for _ in range(rng.randrange(9)))])
+    return text if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def fill(con, rng, n):
+    for i in range(n):
+        when = rng.choice([0, 1.5, 86399, 1e9]) + rng.randrange(5) * 43200
+        con.execute("INSERT INTO memory(id, content, embedding, timestamp, session, channel, tags, source, tier,"
+                    " importance, activation, access_count, last_access, valid_from, valid_to, superseded_by, pinned)"
+                    " VALUES (?, CAST(? AS TEXT), '[1, 2]', ?, CAST(? AS TEXT), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (3 * i + 1, some_text(rng), when, some_text(rng), rng.choice([None, "c-->d"]),
+                     rng.choice([None, "a,b"]), rng.choice([None, "user"]), rng.choice(["working", "semantic"]),
+                     rng.choice([0.5, 0.1]), rng.choice([1, 0.25]), rng.randrange(2), rng.choice([None, 7.5]),
+                     rng.choice([None, 1]), rng.choice([None, 2]), rng.choice([None, 3 * rng.randrange(n) + 1]),
+                     rng.randrange(2)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_of_no_markdown_come_back(con, seed):
+    fill(con, random.Random(seed), seed * 3)
+    before = rows(con)
+    name = ["out/", "out.md"][seed % 2]
+    assert give(con, name) == len(before) == take(con, name)
+    assert rows(con) == before and one(con, "SELECT count(embedding) FROM memory") == (len(before),)
+    con.execute("CREATE VIRTUAL TABLE other USING h5mem('o.h5', dim=2)")
+    assert one(con, "SELECT h5mem_import('other', ?, 'markdown')", name) == (len(before),)
+    assert rows(con, "other") == before
+    con.execute("UPDATE other SET timestamp = timestamp + 1")
+    one(con, "SELECT h5mem_import('other', ?, 'markdown')", name)
+    again = rows(con, "other")
+    moved = [row for row in again if row[0] > 3 * len(before) - 2]
+    assert sorted(map(repr, (r[1:14] for r in moved))) == sorted(map(repr, (r[1:14] for r in before)))
+    told = {row[0]: row[1:14] for row in again}
+    assert sorted(repr((r[1:14], told.get(r[14]))) for r in moved) == sorted(
+        repr((r[1:14], next((o[1:14] for o in before if o[0] == r[14]), None))) for r in before)
+
+
+def test_an_edited_daily_log(con):
+    con.execute("INSERT INTO memory(content, embedding, timestamp) VALUES ('one', '[1, 0]', 5), ('two', '[1, 0]', 6),"
+                " ('three', '[1, 0]', 90000), (NULL, NULL, 90001)")
+    give(con, "log.md")
+    text = read("log.md").decode()
+    edited = text.replace("one\n", "one and\n\n## a heading\n\nmore\n\n\n").replace("\nthree", "\n3")
+    write("log.md", edited.replace("\n", "\r\n"))
+    assert take(con, "log.md") == 4
+    got = con.execute("SELECT content, embedding IS NULL, timestamp FROM memory ORDER BY id").fetchall()
+    assert got == [("one and\r\n\r\n## a heading\r\n\r\nmore", 1, 5.0), ("two", 0, 6.0), ("3", 1, 90000.0),
+                   (None, 1, 90001.0)]
+    before = rows(con)
+    longer = text.replace("# 1970-01-02", "my own words\n\n# 1970-01-02")
+    for bad, words in ((longer, None),
+                       (text.replace("rows -->", "rows -->\n\nmy own words"), "log.md: line 3: a text that belongs"),
+                       (text.replace("row 3 ", "row x ", 1), "log.md: line 6: the comment of a row"),
+                       (text.replace('{"id":2', '{"id":"two"', 1), "line 11: id is no whole number"),
+                       (text.replace('"timestamp":6.0', '"nosuch":6.0', 1), "no column \"nosuch\"")):
+        write("log.md", bad)
+        if words:
+            assert words in fails(con, "SELECT h5mem_import('memory', 'log.md', 'markdown')")
+            assert rows(con) == before
+        else:
+            take(con, "log.md")
+            assert one(con, "SELECT content FROM memory WHERE id = 2") == ("two\n\nmy own words",)
+            before = rows(con)
 
 
 def test_several_files_and_rows_in_one(con):

@@ -59,8 +59,19 @@ int st_fold_collect(st_fold *f, st_error *err)
 
 /* --------------------------------------------------------------------------------------- pieces */
 
-typedef struct piece_ctx {
+/* Numbers are gathered so many at a time. Each column is a walk over all rows, whose memory is far
+** apart and, in a large flush, no longer in any cache: what comes next is asked for ahead. */
+enum { GATHER = 256, AHEAD = 12 };
+
+typedef struct piece_ctx piece_ctx;
+
+/* Writes row i's value. */
+typedef void one_fn(piece_ctx *c, uint64_t i, uint8_t *to);
+
+struct piece_ctx {
     const st_fold *f;
+    one_fn *one; /* of the gathered column, whose values have so many bytes: */
+    size_t elem;
     int text;        /* DATA and OFFSETS */
     int small;       /* SMALL */
     uint64_t offset; /* OFFSETS: running */
@@ -69,7 +80,8 @@ typedef struct piece_ctx {
     uint8_t *encoded; /* a vector as it is stored, where not as floats */
     uint8_t *scratch; /* one element, or what one is made of */
     uint8_t *fine;    /* of all rows, made with their coarse halves */
-} piece_ctx;
+    uint8_t gathered[GATHER * 8];
+};
 
 uint64_t st_stored_bytes(const st_span *t)
 {
@@ -83,12 +95,77 @@ uint64_t st_stored_bytes(const st_span *t)
     return t->n + (i == t->n);
 }
 
-static int piece_id(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+static const st_slot *slot_ahead(const st_fold *f, uint64_t i, uint64_t by)
 {
+    return i + by < f->nrow ? f->row[i + by].slot : f->row[i].slot;
+}
+
+/* A piece of up to GATHER numbers. */
+static int piece_gathered(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
+{
+    piece_ctx *c = ctx;
+    uint64_t first = i * GATHER, m = ST_MIN((uint64_t)GATHER, c->f->nrow - first);
     (void)err;
-    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->id;
-    *n = 1;
+    for (uint64_t k = 0; k < m; k++) {
+        c->one(c, first + k, c->gathered + k * c->elem);
+    }
+    *p = c->gathered;
+    *n = m;
     return ST_OK;
+}
+
+static st_colwrite gathered(piece_ctx *c, one_fn *one, int col)
+{
+    uint64_t n = c->f->nrow;
+    c->one = one;
+    c->elem = c->f->gen->schema->phys[col].elem;
+    return (st_colwrite){
+        .nnew = n, .npiece = (n + GATHER - 1) / GATHER, .piece = piece_gathered, .ctx = c};
+}
+
+static void one_id(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    __builtin_prefetch(slot_ahead(c->f, i, AHEAD));
+    memcpy(to, &c->f->row[i].slot->id, sizeof(int64_t));
+}
+
+static void one_norm(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    __builtin_prefetch(slot_ahead(c->f, i, AHEAD));
+    memcpy(to, &c->f->row[i].slot->norm, sizeof(float));
+}
+
+static void one_timestamp(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    __builtin_prefetch(slot_ahead(c->f, i, AHEAD));
+    memcpy(to, &c->f->row[i].slot->timestamp, sizeof(double));
+}
+
+static void one_live(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    *to = c->f->row[i].evicted ? ST_LIVE_EVICTED : ST_LIVE_SHOWS;
+}
+
+/* The text's first byte is looked at: st_stored_bytes. */
+static void ask_for_text(const piece_ctx *c, uint64_t i)
+{
+    __builtin_prefetch(&slot_ahead(c->f, i, (uint64_t)2 * AHEAD)->text);
+    __builtin_prefetch(&slot_ahead(c->f, i, AHEAD)->text[c->text]);
+    __builtin_prefetch(slot_ahead(c->f, i, AHEAD / 2)->text[c->text].p);
+}
+
+static void one_offset(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    ask_for_text(c, i);
+    c->offset += st_stored_bytes(&c->f->row[i].slot->text[c->text]);
+    st_put64(to, c->offset);
+}
+
+static void one_small(piece_ctx *c, uint64_t i, uint8_t *to)
+{
+    uint64_t ahead = i + AHEAD < c->f->nrow ? i + AHEAD : i;
+    __builtin_prefetch(&c->f->row[ahead].small[c->small]);
+    st_small_pack(c->f->gen->schema, c->small, c->f->row[i].small[c->small], to);
 }
 
 static int piece_vector(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
@@ -96,37 +173,13 @@ static int piece_vector(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, s
     piece_ctx *c = ctx;
     const st_slot *t = c->f->row[i].slot;
     (void)err;
+    __builtin_prefetch(&slot_ahead(c->f, i, AHEAD)->embedding);
     if (t->embedding && c->storage != VEC_F32) {
         vec_stored_encode(c->storage, t->embedding, c->dim, c->encoded);
         *p = c->encoded;
     } else {
         *p = t->embedding ? (const uint8_t *)t->embedding : c->scratch; // zeros
     }
-    *n = 1;
-    return ST_OK;
-}
-
-static int piece_norm(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    (void)err;
-    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->norm;
-    *n = 1;
-    return ST_OK;
-}
-
-static int piece_timestamp(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    (void)err;
-    *p = (const uint8_t *)&((piece_ctx *)ctx)->f->row[i].slot->timestamp;
-    *n = 1;
-    return ST_OK;
-}
-
-static int piece_live(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    static const uint8_t shows = ST_LIVE_SHOWS, evicted = ST_LIVE_EVICTED;
-    (void)err;
-    *p = ((piece_ctx *)ctx)->f->row[i].evicted ? &evicted : &shows;
     *n = 1;
     return ST_OK;
 }
@@ -139,6 +192,7 @@ static int piece_coarse(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, s
     const st_slot *t = c->f->row[i].slot;
     uint8_t *coarse = c->scratch + vec_plane_stride(c->dim);
     (void)err;
+    __builtin_prefetch(&slot_ahead(c->f, i, AHEAD)->embedding);
     vec_plane_encode(t->embedding, t->norm, c->dim, c->scratch);
     vec_halves_split(t->embedding, c->dim, c->scratch, coarse,
                      c->fine + (size_t)i * vec_halves_stride(c->dim));
@@ -161,29 +215,9 @@ static int piece_data(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_
     piece_ctx *c = ctx;
     const st_span *t = &c->f->row[i].slot->text[c->text];
     (void)err;
+    ask_for_text(c, i);
     *p = t->p;
     *n = st_stored_bytes(t);
-    return ST_OK;
-}
-
-static int piece_offset(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    piece_ctx *c = ctx;
-    (void)err;
-    c->offset += st_stored_bytes(&c->f->row[i].slot->text[c->text]);
-    st_put64(c->scratch, c->offset);
-    *p = c->scratch;
-    *n = 1;
-    return ST_OK;
-}
-
-static int piece_small(void *ctx, uint64_t i, const uint8_t **p, uint64_t *n, st_error *err)
-{
-    piece_ctx *c = ctx;
-    (void)err;
-    st_small_pack(c->f->gen->schema, c->small, c->f->row[i].small[c->small], c->scratch);
-    *p = c->scratch;
-    *n = 1;
     return ST_OK;
 }
 
@@ -250,15 +284,20 @@ int st_fold_column(st_fold *f, int col, st_colwrite *a, int always, st_error *er
 static int fixed_columns(st_fold *f, piece_ctx *c, st_error *err)
 {
     typedef int (*piece_fn)(void *, uint64_t, const uint8_t **, uint64_t *, st_error *);
-    static const piece_fn fn[ST_PHYS_TEXTS] = {
-        [ST_PHYS_ID] = piece_id,     [ST_PHYS_EMBEDDING] = piece_vector,
-        [ST_PHYS_NORM] = piece_norm, [ST_PHYS_TIMESTAMP] = piece_timestamp,
-        [ST_PHYS_LIVE] = piece_live, [ST_PHYS_COARSE] = piece_coarse,
-        [ST_PHYS_FINE] = piece_fine};
+    static one_fn *const one[ST_PHYS_TEXTS] = {[ST_PHYS_ID] = one_id,
+                                               [ST_PHYS_NORM] = one_norm,
+                                               [ST_PHYS_TIMESTAMP] = one_timestamp,
+                                               [ST_PHYS_LIVE] = one_live};
+    static const piece_fn fn[ST_PHYS_TEXTS] = {[ST_PHYS_EMBEDDING] = piece_vector,
+                                               [ST_PHYS_COARSE] = piece_coarse,
+                                               [ST_PHYS_FINE] = piece_fine};
     for (int col = 0; col < ST_PHYS_TEXTS; col++) {
         st_colwrite a = {.nnew = f->nrow, .npiece = f->nrow, .piece = fn[col], .ctx = c};
         st_change *change = NULL;
         int rc = ST_OK;
+        if (one[col]) {
+            a = gathered(c, one[col], col);
+        }
         if (col == ST_PHYS_LIVE) {
             rc = live_changes(f, &change, &a.nchange, err);
             a.change = change;
@@ -275,10 +314,11 @@ static int text_columns(st_fold *f, piece_ctx *c, st_error *err)
 {
     for (int t = 0; t < f->gen->schema->ntext; t++) {
         st_colwrite data = {.npiece = f->nrow, .piece = piece_data, .ctx = c};
-        st_colwrite offsets = {.nnew = f->nrow, .npiece = f->nrow, .piece = piece_offset, .ctx = c};
+        st_colwrite offsets = gathered(c, one_offset, st_phys_offsets(t));
         c->text = t;
         c->offset = f->gen->image->col[st_phys_data(t)].n;
         for (size_t i = 0; i < f->nrow; i++) {
+            ask_for_text(c, i);
             data.nnew += st_stored_bytes(&f->row[i].slot->text[t]);
         }
         ST_TRY(st_fold_column(f, st_phys_data(t), &data, 0, err));
@@ -290,7 +330,7 @@ static int text_columns(st_fold *f, piece_ctx *c, st_error *err)
 static int small_columns(st_fold *f, piece_ctx *c, st_error *err)
 {
     for (int i = 0; i < f->gen->schema->nsmall; i++) {
-        st_colwrite a = {.nnew = f->nrow, .npiece = f->nrow, .piece = piece_small, .ctx = c};
+        st_colwrite a = gathered(c, one_small, st_phys_small(f->gen->schema, i));
         st_change *change = NULL;
         int rc = small_changes(f, i, &change, &a.nchange, err);
         a.change = change;

@@ -266,6 +266,8 @@ typedef struct vec_near_args {
      * has none after all); valid until the next call. NULL: failed, the search ends with
      * VEC_ABORT. */
     const float *(*fetch)(void *ctx, uint64_t row, float *norm);
+    /* fetch and id will soon be called for this row: what they read may be asked for. NULL: not. */
+    void (*soon)(void *ctx, uint64_t row);
     int64_t (*id)(void *ctx, uint64_t row); /* the row's id, for ties */
     /* Nonzero: end with VEC_ABORT; NULL: never. Asked about every 64 KiB scanned and every some
      * hundred fetches. */

@@ -226,6 +226,8 @@ int st_read_time(st_reader *r, uint64_t row, double *time, st_error *err);
 int st_read_sortkey(st_reader *r, int sort, uint64_t row, st_sortkey *out, st_error *err);
 /* The row at place i < count of a run. */
 int st_sortrun_row(const st_sortrun *run, int sort, uint64_t i, uint64_t *row, st_error *err);
+/* A row of the image will be read: its vector, norm and id are asked for where they are mapped. */
+void st_reader_soon(const st_reader *r, uint64_t row);
 /* The vector, NULL when the row has none. */
 int st_read_vector(st_reader *r, uint64_t row, const float **v, float *norm, st_error *err);
 

@@ -30,6 +30,12 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
     return v;
 }
 
+static void soon(void *ctx, uint64_t row)
+{
+    const st_cursor *c = ctx;
+    st_reader_soon(&c->v->reader, row);
+}
+
 int64_t st_search_id(void *ctx, uint64_t row)
 {
     return st_frozen_id(((st_cursor *)ctx)->v, row);
@@ -138,6 +144,7 @@ static int new_near(st_cursor *c, const uint64_t *bits, uint64_t hint, vec_near 
     a.nexact = c->nexact;
     a.filter = bits;
     a.fetch = fetch;
+    a.soon = soon;
     a.id = st_search_id;
     a.stop = st_search_stop;
     a.ctx = c;

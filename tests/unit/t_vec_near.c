@@ -72,6 +72,14 @@ static const float *fetch(void *ctx, uint64_t row, float *norm)
     return s->hand;
 }
 
+/* Only rows that fetch may be called for. */
+static void soon(void *ctx, uint64_t row)
+{
+    const set *s = ctx;
+
+    assert_true(row < s->n && s->kind[row] != GAP && selected(s, row));
+}
+
 static int64_t id_of(void *ctx, uint64_t row)
 {
     set *s = ctx;
@@ -250,6 +258,7 @@ static vec_near_args args(set *s, int metric, const float *query, uint64_t hint)
                            .nexact = s->nexact,
                            .filter = s->filter,
                            .fetch = fetch,
+                           .soon = hint % 2 ? NULL : soon,
                            .id = id_of,
                            .stop = stop,
                            .ctx = s,

@@ -170,7 +170,9 @@ static int read_row(log *l, size_t *at)
         sql_door_set_null(l->d, ST_COL_CONTENT);
     }
     *at = stop > body && l->s[stop - 1] == '\n' ? stop : line_end(l, stop);
-    return sql_door_add(l->d, 1);
+    rc = sql_door_add(l->d, 1);
+    l->d->line += rc == SQLITE_OK; // the comment's line is behind
+    return rc;
 }
 
 int sql_md_has_rows(const char *s, size_t n)

@@ -117,18 +117,6 @@ static int fail(alerts_cursor *c, const st_error *err)
     return sql_code(err->code);
 }
 
-/* The kinds that are a warning; NULL: this is none. */
-static const char *alert_kind(const st_value *kind)
-{
-    static const char *const kinds[] = {"injection", "rate"};
-    for (int i = 0; i < 2 && kind->type == ST_TEXT; i++) {
-        if (strlen(kinds[i]) == kind->n && memcmp(kinds[i], kind->p, kind->n) == 0) {
-            return kinds[i];
-        }
-    }
-    return NULL;
-}
-
 static int keep(alerts_cursor *c, const char *kind, const st_value v[4])
 {
     if (c->n == c->room) {
@@ -165,7 +153,7 @@ static int read_all(alerts_cursor *c, st_view *view)
         st_value v[4], kind;
         const char *name = NULL;
         st = st == ST_OK ? st_side_value(view, ST_EVENTS, row, ST_EVENT_KIND, &kind, &err) : st;
-        name = st == ST_OK ? alert_kind(&kind) : NULL;
+        name = st == ST_OK ? st_alert_kind(&kind) : NULL;
         for (int i = 0; i < 4 && st == ST_OK && name; i++) {
             st = st_side_value(view, ST_EVENTS, row, of[i], &v[i], &err);
         }

@@ -361,7 +361,14 @@ static int next_event(events_cursor *c, uint64_t from)
 {
     sqlite3_value *after = c->arg[ARG_AFTER];
     int64_t least = after ? sqlite3_value_int64(after) : INT64_MIN;
-    int rc = seek(c, from);
+    int rc;
+    if (after && from == 0) {
+        st_error err = {0};
+        if (st_side_after(c->view, ST_EVENTS, least, &from, &err) != ST_OK) {
+            return fail_st(c, &err);
+        }
+    }
+    rc = seek(c, from);
     while (rc == SQLITE_OK && !c->eof) {
         st_error err = {0};
         st_value seq;

@@ -137,6 +137,37 @@ static int write_columns(compactor *k, st_error *err)
 }
 
 /* The live records of a table beside the rows. */
+typedef struct numbered {
+    int64_t key;
+    uint32_t row;
+} numbered;
+
+static int by_key(const void *a, const void *b)
+{
+    const numbered *x = a, *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* Records whose keys are numbers lie in their order again, so that a search by them halves. */
+static int sort_records(compactor *k, int side, st_error *err)
+{
+    numbered *list = h5_alloc_array((size_t)k->nlive + 1, sizeof *list);
+    int rc = list ? ST_OK : st_nomem(err);
+    for (uint64_t i = 0; i < k->nlive && !rc; i++) {
+        st_value v;
+        rc = st_read_side_value(&k->r, side, k->row[i], 0, &v, err);
+        list[i] = (numbered){v.i, k->row[i]};
+    }
+    if (!rc) {
+        qsort(list, (size_t)k->nlive, sizeof *list, by_key);
+    }
+    for (uint64_t i = 0; i < k->nlive && !rc; i++) {
+        k->row[i] = list[i].row;
+    }
+    h5_free(list);
+    return rc;
+}
+
 static int list_records(compactor *k, int side, st_error *err)
 {
     uint64_t n = k->im->side[side].n, run;
@@ -152,7 +183,7 @@ static int list_records(compactor *k, int side, st_error *err)
             k->row[k->nlive++] = (uint32_t)row;
         }
     }
-    return ST_OK;
+    return st_side_text_key(side) ? ST_OK : sort_records(k, side, err);
 }
 
 static int side_columns(compactor *k, int side, st_error *err)

@@ -2,6 +2,10 @@
  * st_foldside.c - a flush's share of the tables beside the rows: new versions are appended, ended
  * ones lose their live byte.
  *
+ * EVENTS    When an eighth more of them show than the option event_limit says, the oldest go, down
+ *           to the limit: alerts last. So a flush looks at old events once in an eighth of the
+ *           limit. It is no part of any transaction; who reads an older state keeps what it has.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <stdlib.h>
@@ -62,25 +66,32 @@ static int by_row(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static int live_column(st_fold *f, int side, side_ctx *k, int anew, st_error *err)
+/* The rows of the file that a flush ends. */
+typedef struct ended {
+    st_change *c;
+    size_t n;
+} ended;
+
+static int end_killed(const st_side *s, ended *e, size_t more, st_error *err)
 {
-    const st_side *s = &f->gen->side[side];
-    st_colwrite a = {.nnew = k->n, .npiece = k->n, .piece = piece_live, .ctx = k};
-    st_change *c = h5_calloc(s->nkill + 1, sizeof *c);
-    int rc;
-    if (!c) {
+    e->c = h5_calloc(s->nkill + more + 1, sizeof *e->c);
+    if (!e->c) {
         return st_nomem(err);
     }
-    for (size_t i = 0; i < s->nkill; i++) {
-        c[i].row = s->kill[i].row;
-        c[i].bytes[0] = ST_LIVE_DEAD;
+    for (; e->n < s->nkill; e->n++) {
+        e->c[e->n].row = s->kill[e->n].row;
+        e->c[e->n].bytes[0] = ST_LIVE_DEAD;
     }
-    qsort(c, s->nkill, sizeof *c, by_row);
-    a.change = c;
-    a.nchange = s->nkill;
-    rc = st_fold_column(f, st_phys_side(f->gen->schema, side), &a, anew, err);
-    h5_free(c);
-    return rc;
+    qsort(e->c, e->n, sizeof *e->c, by_row);
+    return ST_OK;
+}
+
+static int live_column(st_fold *f, int side, side_ctx *k, const ended *e, int anew, st_error *err)
+{
+    st_colwrite a = {.nnew = k->n, .npiece = k->n, .piece = piece_live, .ctx = k};
+    a.change = e->c;
+    a.nchange = e->n;
+    return st_fold_column(f, st_phys_side(f->gen->schema, side), &a, anew, err);
 }
 
 static int text_column(st_fold *f, int side, side_ctx *k, int anew, st_error *err)
@@ -97,9 +108,9 @@ static int text_column(st_fold *f, int side, side_ctx *k, int anew, st_error *er
 }
 
 /* anew: the table gets its group with this root, so that all columns are written. */
-static int columns(st_fold *f, int side, side_ctx *k, int anew, st_error *err)
+static int columns(st_fold *f, int side, side_ctx *k, const ended *e, int anew, st_error *err)
 {
-    ST_TRY(live_column(f, side, k, anew, err));
+    ST_TRY(live_column(f, side, k, e, anew, err));
     for (k->number = 0; k->number < st_side_defs[side].nnum; k->number++) {
         st_colwrite a = {.nnew = k->n, .npiece = k->n, .piece = piece_number, .ctx = k};
         ST_TRY(
@@ -111,6 +122,85 @@ static int columns(st_fold *f, int side, side_ctx *k, int anew, st_error *err)
     return ST_OK;
 }
 
+/* ------------------------------------------------------------------------------ events that go */
+
+/* Which records of the file show after this flush, a byte each. */
+static int showing(st_fold *f, int side, const ended *e, uint8_t *live, uint64_t *nlive,
+                   st_error *err)
+{
+    uint64_t n = f->gen->image->side[side].n, run;
+    *nlive = 0;
+    for (uint64_t row = 0; row < n; row += run) {
+        const uint8_t *p;
+        ST_TRY(st_read_at(&f->reader, st_phys_side(f->gen->schema, side), row, &p, &run, err));
+        for (uint64_t i = 0; i < run; i++) {
+            live[row + i] = p[i] == ST_LIVE_SHOWS;
+            *nlive += live[row + i];
+        }
+    }
+    for (size_t i = 0; i < e->n; i++) {
+        *nlive -= live[e->c[i].row];
+        live[e->c[i].row] = 0;
+    }
+    return ST_OK;
+}
+
+/* Ends up to over of the oldest, alerts too or not. */
+static int drop_from_file(st_fold *f, uint8_t *live, int alerts, uint64_t *over, ended *e,
+                          st_error *err)
+{
+    uint64_t n = f->gen->image->side[ST_EVENTS].n;
+    for (uint64_t row = 0; row<n && * over> 0; row++) {
+        st_value kind;
+        if (!live[row]) {
+            continue;
+        }
+        ST_TRY(st_read_side_value(&f->reader, ST_EVENTS, row, ST_EVENT_KIND, &kind, err));
+        if (alerts || !st_alert_kind(&kind)) {
+            live[row] = 0;
+            e->c[e->n].row = row;
+            e->c[e->n++].bytes[0] = ST_LIVE_DEAD;
+            --*over;
+        }
+    }
+    return ST_OK;
+}
+
+static void drop_new(side_ctx *k, int alerts, uint64_t *over)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < k->n; i++) {
+        st_value kind;
+        st_rec_value(k->rec[i], ST_EVENT_KIND, &kind);
+        if (*over > 0 && (alerts || !st_alert_kind(&kind))) {
+            --*over;
+        } else {
+            k->rec[kept++] = k->rec[i];
+        }
+    }
+    k->n = kept;
+}
+
+static int drop_old(st_fold *f, side_ctx *k, ended *e, st_error *err)
+{
+    int64_t limit = f->gen->options.life.event_limit;
+    uint64_t n = f->gen->image->side[ST_EVENTS].n, nlive = 0, over = 0;
+    uint8_t *live = h5_malloc((size_t)n + 1);
+    int rc = live ? showing(f, ST_EVENTS, e, live, &nlive, err) : st_nomem(err);
+    if (!rc && limit >= 0 && nlive + k->n > (uint64_t)limit + (uint64_t)limit / 8) {
+        over = nlive + k->n - (uint64_t)limit;
+    }
+    for (int alerts = 0; alerts < 2 && over && !rc; alerts++) {
+        rc = drop_from_file(f, live, alerts, &over, e, err);
+        drop_new(k, alerts, &over);
+    }
+    qsort(e->c, e->n, sizeof *e->c, by_row);
+    h5_free(live);
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------- a table */
+
 static int fold_side(st_fold *f, int side, st_error *err)
 {
     const st_side *s = &f->gen->side[side];
@@ -118,6 +208,7 @@ static int fold_side(st_fold *f, int side, st_error *err)
     st_root_side *out = &f->side[side];
     int anew = old->group == H5_UNDEF, rc;
     side_ctx k = {.n = 0};
+    ended e = {0};
     *out = (st_root_side){.there = !anew, .group = old->group, .next = s->next};
     if (!s->n && !s->nkill) {
         return ST_OK;
@@ -131,11 +222,15 @@ static int fold_side(st_fold *f, int side, st_error *err)
             k.rec[k.n++] = s->rec[i];
         }
     }
-    rc = old->n + k.n > UINT32_MAX
-             ? st_fail(err, ST_LIMIT, "%s: too many records; compact the store",
-                       st_side_defs[side].name)
-             : columns(f, side, &k, anew, err);
+    rc = end_killed(s, &e, side == ST_EVENTS ? (size_t)old->n : 0, err);
+    rc = rc || side != ST_EVENTS ? rc : drop_old(f, &k, &e, err);
+    if (!rc && old->n + k.n > UINT32_MAX) {
+        rc = st_fail(err, ST_LIMIT, "%s: too many records; compact the store",
+                     st_side_defs[side].name);
+    }
+    rc = rc ? rc : columns(f, side, &k, &e, anew, err);
     h5_free(k.rec);
+    h5_free(e.c);
     out->there = out->touched = 1;
     return rc;
 }

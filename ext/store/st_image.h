@@ -105,6 +105,7 @@ typedef struct st_sideimg {
     st_map by_hash; /* made at first use: hash of a live row's key -> 1 + the row */
     uint32_t *prev; /* likewise: 1 + the row of the same hash before it, or 0 */
     int indexed;
+    int rises; /* INTEGER keys, at first use: 1 each is above the one before, -1 not so */
 } st_sideimg;
 
 typedef struct st_cached st_cached;
@@ -241,6 +242,8 @@ int st_image_newest(st_reader *r, int64_t id, uint64_t *row, int *evicted, st_er
 struct st_key;
 int st_image_side_find(st_reader *r, int side, const struct st_key *key, uint64_t *row,
                        st_error *err);
+/* INTEGER keys: a number below which no record has a key above that one. */
+int st_image_side_after(st_reader *r, int side, int64_t key, uint64_t *row, st_error *err);
 /* The live row with this id: 1 and *row, 0 when there is none, negative on failure. */
 int st_image_find(st_reader *r, int64_t id, uint64_t *row, st_error *err);
 

@@ -82,6 +82,7 @@ static const option_row rows[] = {
     {"merge_distance", KIND_REAL, AT(life.merge_distance), 0, 2},
     {"consolidate_every", KIND_INT, AT(life.consolidate_every), 0, 1e9},
     {"consolidate_after", KIND_REAL, AT(life.consolidate_after), 0, FOREVER},
+    {"event_limit", KIND_INT, AT(life.event_limit), -1, 1e9},
     {"activation_half_life", KIND_REAL, AT(life.activation_half_life), 0, FOREVER},
     {"activation_boost", KIND_REAL, AT(life.activation_boost), 0, 1e6},
     {"activation_max", KIND_REAL, AT(life.activation_max), 0, 1e6},
@@ -177,6 +178,7 @@ void st_options_default(st_options *o)
                         .importance_access = 0.02,
                         .merge_distance = 0.05,
                         .consolidate_after = DAY,
+                        .event_limit = 100000,
                         .activation_half_life = 30 * DAY,
                         .activation_boost = 0.15,
                         .activation_max = 4};

@@ -31,6 +31,17 @@ const st_side_def st_side_defs[ST_SIDES] = {
                     {"json", ST_TEXT, 1}}},
 };
 
+const char *st_alert_kind(const st_value *kind)
+{
+    static const char *const kinds[] = {"injection", "rate"};
+    for (int i = 0; i < 2 && kind->type == ST_TEXT; i++) {
+        if (strlen(kinds[i]) == kind->n && memcmp(kinds[i], kind->p, kind->n) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
 const char *st_side_name(int side)
 {
     return st_side_defs[side].name;

@@ -217,3 +217,16 @@ int st_side_find(st_view *v, int side, const st_value *key, uint64_t *row, st_er
     *row = row_of_ref(s, ref);
     return rc < 0 ? rc : rc && st_bit_get(s->live, *row) ? ST_OK : ST_NOTFOUND;
 }
+
+int st_side_after(st_view *v, int side, int64_t key, uint64_t *row, st_error *err)
+{
+    st_sideview *s;
+    ST_TRY(side_of(v, side, &s, err));
+    ST_TRY(st_image_side_after(&v->reader, side, key, row, err));
+    if (*row == s->nbase) {
+        pthread_mutex_lock(&v->conn->store->lock);
+        *row += ST_MIN((uint64_t)st_side_above(&v->f->gen->side[side], key), s->noverlay);
+        pthread_mutex_unlock(&v->conn->store->lock);
+    }
+    return ST_OK;
+}

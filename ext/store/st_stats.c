@@ -55,8 +55,29 @@ enum {
     ROOT_BYTES = 4096
 }; /* of a dataset; of groups and /meta together; as measured on our files */
 
+/* The same of records that ended. */
+static int take_off_records(st_image *im, const uint64_t *bytes, st_stats *out, st_error *err)
+{
+    st_reader r;
+    int rc = st_reader_open(&r, im, err);
+    for (int side = 0; side < ST_SIDES && !rc; side++) {
+        uint64_t n = im->side[side].n, dead = 0, run;
+        for (uint64_t row = 0; row < n && !rc; row += run) {
+            const uint8_t *p = NULL;
+            rc = st_read_at(&r, st_phys_side(im->schema, side), row, &p, &run, err);
+            for (uint64_t i = 0; i < run && !rc; i++) {
+                dead += p[i] != ST_LIVE_SHOWS;
+            }
+        }
+        out->live_bytes -= n ? (uint64_t)((double)bytes[side] * (double)dead / (double)n) : 0;
+    }
+    st_reader_close(&r);
+    return rc;
+}
+
 static int count_bytes(st_image *im, st_stats *out, st_error *err)
 {
+    uint64_t side[ST_SIDES] = {0};
     const st_textrun *runs;
     const uint64_t *live;
     uint64_t nlive;
@@ -81,6 +102,9 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
         uint64_t n = chunk_bytes(&im->col[p]);
         out->column_bytes += im->schema->phys[p].side < 0 ? n : 0;
         out->side_bytes += im->schema->phys[p].side < 0 ? 0 : n;
+        if (im->schema->phys[p].side >= 0) {
+            side[im->schema->phys[p].side] += n;
+        }
         if (p == ST_PHYS_EMBEDDING || p == ST_PHYS_NORM || st_phys_is_plane(p)) {
             out->vector_bytes += n;
         }
@@ -95,7 +119,7 @@ static int count_bytes(st_image *im, st_stats *out, st_error *err)
         out->live_bytes -= (uint64_t)((double)out->column_bytes * (double)(im->nrow - nlive) /
                                       (double)im->nrow);
     }
-    return ST_OK;
+    return take_off_records(im, side, out, err);
 }
 
 int st_dead_share(st_store *s, double *share, st_error *err)

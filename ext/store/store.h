@@ -154,6 +154,8 @@ enum {
     ST_EVENT_ID,   /* INTEGER: of the row it is about, or NULL */
     ST_EVENT_JSON  /* TEXT */
 };
+/* The kind of an event that is a warning, of those that are kept longest; NULL: it is none. */
+const char *st_alert_kind(const st_value *kind);
 const char *st_side_name(int side);
 int st_side_columns(int side);
 const char *st_side_column_name(int side, int col);
@@ -372,6 +374,7 @@ typedef struct st_life {
     double merge_distance;
     int64_t consolidate_every; /* rows written after which a pass follows; 0: none does */
     double consolidate_after;  /* seconds after which a tick brings one */
+    int64_t event_limit;       /* events kept, and alerts; below 0: any number */
     double activation_half_life, activation_boost, activation_max;
     /* what the last tick and the last pass left behind */
     double last_tick, last_consolidation;
@@ -452,6 +455,8 @@ void st_ages_free(st_ages *a);
 int st_side_count(st_view *v, int side, uint64_t *n, st_error *err);
 /* The first record at or after from; ST_NOTFOUND at the end. */
 int st_side_next(st_view *v, int side, uint64_t from, uint64_t *row, st_error *err);
+/* INTEGER keys: a number below which no record has a key above that one; for st_side_next. */
+int st_side_after(st_view *v, int side, int64_t key, uint64_t *row, st_error *err);
 /* The record with this key; ST_NOTFOUND. */
 int st_side_find(st_view *v, int side, const st_value *key, uint64_t *row, st_error *err);
 /* As st_view_value. */

@@ -477,6 +477,15 @@ void sql_dates_read(const char *s, size_t n, sql_dates *out);
  * of them. */
 double sql_dates_weight(void *ctx, double timestamp);
 double sql_dates_most(const sql_dates *d);
+/* sql_when.c: a question that names a time and nothing else. dates: what sql_dates_read gave, which
+ * outlives out. 1: it is one; then ctx of sql_when_within is out, which says if a time is meant. */
+typedef struct sql_when {
+    sql_dates *dates;
+    int ranged;
+    int64_t start, end;
+} sql_when;
+int sql_when_read(const char *s, size_t n, sql_dates *dates, sql_when *out);
+int sql_when_within(void *ctx, double timestamp);
 
 /* --------------------------------------------------------------------------------- sql_cursor.c */
 

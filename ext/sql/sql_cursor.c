@@ -43,6 +43,7 @@ struct sql_cursor {
     int track;        /* rows yet to come that count as accessed */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
+    sql_when when;    /* as dates below */
     sql_dates dates;  /* that ask names, as long as rows is open; the last, since it is large */
 };
 
@@ -203,6 +204,10 @@ static int read_question(sql_cursor *c, query *w, sqlite3_value *text)
         q->dated = sql_dates_weight;
         q->dated_ctx = &c->dates;
         q->dated_most = sql_dates_most(&c->dates);
+    }
+    if (q->syntax == ST_SYNTAX_PLAIN && sql_when_read(s, n, &c->dates, &c->when)) {
+        q->within = sql_when_within;
+        q->within_ctx = &c->when;
     }
     return SQLITE_OK;
 }

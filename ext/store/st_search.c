@@ -271,6 +271,8 @@ static int take_query(st_cursor *c, const st_query *q, st_error *err)
     c->hint = q->k >= 0 && (!q->hint || (uint64_t)q->k < q->hint) ? (uint64_t)q->k : q->hint;
     c->has_text = q->has_text;
     c->ask = q->ask;
+    c->within = q->has_text ? q->within : NULL;
+    c->within_ctx = q->within_ctx;
     c->ntokens = q->has_text ? q->ntokens : 0; // without a text part they mean nothing
     if (c->ntokens) {
         c->tokens = h5_malloc(q->ntokens);

@@ -36,6 +36,8 @@ struct st_cursor {
     uint8_t *tokens; /* own copy */
     size_t ntokens;
     const vec_ask *ask; /* the caller's, or NULL: the tokens */
+    int (*within)(void *ctx, double timestamp);
+    void *within_ctx;
     uint64_t *bits;
     uint64_t *list; /* LIST: rows */
     uint64_t nlist, pos;

@@ -147,6 +147,49 @@ int st_words_hits(st_cursor *c, st_words *w, int by_row, vec_hit **out, size_t *
     return rc;
 }
 
+/* What a row has of a time that is all that was asked for: as much as of all words. */
+static double within_weight(const st_cursor *c)
+{
+    double sum = 0;
+    for (size_t i = 0; i < c->nweight; i++) {
+        sum += c->weights[i];
+    }
+    return sum > 0 ? sum : 1;
+}
+
+/* Adds that to the hits, and the rows of bits that have only that. */
+static int add_within(st_cursor *c, const uint64_t *bits, int by_row, vec_hit **hits, size_t *n,
+                      st_error *err)
+{
+    uint64_t nrow = c->v->f->nrow, *seen = h5_calloc(st_bit_words(nrow) + 1, sizeof *seen);
+    vec_hit *all = vec_hits_alloc((size_t)nrow);
+    double weight = within_weight(c), at = 0;
+    size_t k = 0;
+    int rc = seen && all ? ST_OK : st_nomem(err);
+    for (size_t i = 0; i < *n && !rc; i++) {
+        all[k] = (*hits)[i];
+        st_bit_set(seen, all[k].row);
+        rc = st_row_time(c->v, all[k].row, &at, err);
+        all[k++].key -= !rc && c->within(c->within_ctx, at) ? weight : 0;
+    }
+    for (uint64_t r = st_bit_next(bits, nrow, 0); r < nrow && !rc;
+         r = st_bit_next(bits, nrow, r + 1)) {
+        rc = st_bit_get(seen, r) ? ST_OK : st_row_time(c->v, r, &at, err);
+        if (!rc && !st_bit_get(seen, r) && c->within(c->within_ctx, at)) {
+            all[k++] = (vec_hit){-weight, by_row ? (int64_t)r : st_frozen_id(c->v, r), r};
+        }
+    }
+    h5_free(seen);
+    if (rc) {
+        vec_free(all);
+        return rc;
+    }
+    vec_free(*hits);
+    *hits = all;
+    *n = k;
+    return ST_OK;
+}
+
 static int64_t id_of(void *ctx, uint64_t row)
 {
     return st_frozen_id(((st_cursor *)ctx)->v, row);
@@ -158,7 +201,7 @@ int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n
     *out = NULL;
     *n = 0;
     ST_TRY(st_words_open(c, &w, err));
-    int page = c->order == ST_ORDER_BEST && k <= ST_WORDS_PAGES, rc;
+    int page = c->order == ST_ORDER_BEST && k <= ST_WORDS_PAGES && !c->within, rc;
     if (page) {
         rc = vec_words_top(w.words, (size_t)k, by_row ? NULL : id_of, c, out, n);
         rc = st_from_vec(err, rc, "the text search");
@@ -166,6 +209,9 @@ int st_words_page(st_cursor *c, uint64_t k, int by_row, vec_hit **out, size_t *n
         rc = st_words_hits(c, &w, by_row, out, n, err);
     }
     st_words_close(&w);
+    if (!rc && c->within) {
+        rc = add_within(c, c->bits, by_row, out, n, err);
+    }
     c->first = !rc && page && *n == k ? *n : 0;
     return rc;
 }
@@ -189,6 +235,10 @@ int st_words_all(st_cursor *c, const st_query *q, int by_row, vec_hit **out, siz
     c->blend.ideal = 0;
     for (size_t i = 0; i < c->nweight; i++) {
         c->blend.ideal += c->weights[i];
+    }
+    if (!rc && c->within) {
+        c->blend.ideal += within_weight(c);
+        rc = add_within(c, c->blend.valid ? c->blend.valid : mine, by_row, out, n, err);
     }
     c->blend.ideal = c->blend.ideal > 0 ? c->blend.ideal * ST_BLEND_ENOUGH : 1;
     return rc;

@@ -530,6 +530,10 @@ typedef struct st_query {
     double (*dated)(void *ctx, double timestamp);
     void *dated_ctx;
     double dated_most;
+    /* The query names a time and little else: rows for which it says yes match by that, too, and go
+    ** ahead of those that only have its words. NULL: it does not. within_ctx as dated_ctx. */
+    int (*within)(void *ctx, double timestamp);
+    void *within_ctx;
     double recency, half_life, now; /* seconds, Unix seconds */
     double importance_weight, activation_weight;
     double graph_weight; /* moves nothing yet: there is no graph to count rows in */

@@ -526,7 +526,9 @@ static int x_update(sqlite3_vtab *base, int argc, sqlite3_value **argv, sqlite3_
     st_value v[ST_SIDE_COLS_MAX], old;
     int insert = argc > 1 && sqlite3_value_type(argv[0]) == SQLITE_NULL;
     int rc = sql_txn_write(t);
-    (void)rowid;
+    if (insert) {
+        *rowid = sqlite3_last_insert_rowid(t->db->db); // no row id of ours: the last one stays
+    }
     if (rc == SQLITE_OK && !insert) {
         rc = take(t, 0, argv[0], &old);
     }

@@ -7,6 +7,10 @@ tables and raise, views with INSTEAD OF triggers, savepoints in any nesting and 
 DROP that is rolled back, CREATE inside a transaction, query_only switched on in a transaction, a COMMIT that is busy
 because somebody reads, flush, compact and reopening.
 
+`twin` is a second table over the store of the first, `spare` one over another store; the plain host knows twin as the
+first. What else is drawn stands in statements_more.py: functions by which memories age, sessions, other connections,
+copies of the host, a commit hook that vetoes.
+
 What differs by nature is not drawn: ids that are assigned (the plain table is told them), RETURNING, UPSERT, triggers
 on the table itself.
 
@@ -16,16 +20,22 @@ SPDX-License-Identifier: MIT
 """
 import os
 import random
+import re
+import shutil
 import sqlite3
 import struct
+import subprocess
 
 import pytest
+
+import statements_more
 
 STATEMENTS = int(os.environ.get("H5MEM_STATEMENTS", 4000))
 SEED = int(os.environ.get("H5MEM_SEED", random.SystemRandom().getrandbits(32)))
 COLUMNS = "id, content, embedding, timestamp, session, importance, priority, label"
+ALL = COLUMNS + ", tier, access_count"
 PLAIN = ("id INTEGER PRIMARY KEY, content TEXT, embedding BLOB, timestamp REAL, session TEXT, importance REAL,"
-         " priority INTEGER, label TEXT")
+         " priority INTEGER, label TEXT, tier TEXT DEFAULT 'working', access_count INTEGER DEFAULT 0")
 CLAUSES = ["", "", "", "OR REPLACE", "OR IGNORE", "OR FAIL", "OR ABORT", "OR ROLLBACK"]
 SHARED = """
     CREATE TABLE notes(id INTEGER PRIMARY KEY, text TEXT UNIQUE, n INTEGER CHECK (n < 90));
@@ -59,25 +69,40 @@ SHARED = """
 class Side:
     """One host with what is attached to it, and a reader of it."""
 
-    def __init__(self, connect, folder, name, virtual, mode):
-        self.connect, self.folder, self.name, self.virtual, self.mode = connect, folder, name, virtual, mode
-        self.con = self.reader = None
+    def __init__(self, connect, veto, folder, name, virtual, mode):
+        self.connect, self.veto, self.folder, self.name, self.virtual, self.mode = (connect, veto, folder, name, virtual,
+                                                                                    mode)
+        self.con = self.reader = self.said = None
         for file, store in (("aux", "other"), ("main", "agent")):
             con = connect(folder / f"{name}-{file}.db", isolation_level=None)
             con.execute(f"PRAGMA journal_mode = {mode}")
-            if virtual:
-                con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('{name}-{store}.h5', dim=2, autoflush=20000,"
-                            " priority INTEGER, label TEXT)")
-            else:
-                con.execute(f"CREATE TABLE memory({PLAIN})")
+            for table in ("memory", "spare")[:1 + (file == "main")]:
+                if virtual:
+                    con.execute(f"CREATE VIRTUAL TABLE {table} USING h5mem('{name}-{store}-{table}.h5', dim=2,"
+                                f" autoflush=20000, priority INTEGER, label TEXT{statements_more.LIFE})")
+                else:
+                    con.execute(f"CREATE TABLE {table}({PLAIN})")
+            if file == "main" and virtual:
+                con.execute(f"CREATE VIRTUAL TABLE twin USING h5mem('{name}-{store}-memory.h5')")
+                con.execute("CREATE VIRTUAL TABLE sessions USING h5mem_sessions(memory)")
+                con.execute("SELECT h5mem_consolidate('memory', 1)")  # so that no tick finds one due
+            elif file == "main":
+                con.executescript(statements_more.MORE_PLAIN)
             if file == "main":
                 con.executescript(SHARED)
             con.close()
         self.open()
 
+    def another(self, path=None):
+        """A connection more, to the host or to another file."""
+        con = self.connect(path or self.folder / f"{self.name}-main.db", isolation_level=None, timeout=0)
+        con.enable_load_extension(True)
+        con.load_extension(str(self.veto))
+        return con
+
     def open(self):
         self.close()
-        self.con = self.connect(self.folder / f"{self.name}-main.db", isolation_level=None, timeout=0)
+        self.con = self.another()
         self.con.execute("PRAGMA synchronous = OFF")
         self.con.execute(f"ATTACH '{self.folder / self.name}-aux.db' AS aux")
         self.reader = self.connect(self.folder / f"{self.name}-main.db", isolation_level=None, timeout=0)
@@ -91,6 +116,7 @@ class Side:
         try:
             return self.con.execute(sql, values).fetchall()
         except sqlite3.Error as error:
+            self.said = str(error)
             return ("failed", error.sqlite_errorcode & 255)
 
     def read(self):
@@ -103,22 +129,24 @@ class Side:
             return error.sqlite_errorcode & 255
         return None
 
-    def counts(self):
+    def counts(self, offset=0):
         """What a statement leaves behind on the connection."""
-        return (*self.con.execute("SELECT changes(), total_changes(), last_insert_rowid()").fetchone(),
-                self.con.in_transaction)
+        changes, total, rowid = self.con.execute("SELECT changes(), total_changes(), last_insert_rowid()").fetchone()
+        return changes, total + offset, rowid, self.con.in_transaction
 
 
-class Twins:
-    def __init__(self, connect, folder, mode, seed):
+class Twins(statements_more.More):
+    def __init__(self, connect, veto, folder, mode, seed):
         self.rng, self.seed, self.number = random.Random(seed), seed, 0
-        self.ours, self.plain = (Side(connect, folder, name, name == "ours", mode) for name in ("ours", "plain"))
+        self.ours, self.plain = (Side(connect, veto, folder, name, name == "ours", mode) for name in ("ours", "plain"))
+        self.offset, self.away, self.written = 0, False, set()
         self.sides, self.name, self.points, self.tail = (self.ours, self.plain), "memory", [], []
         self.fails = 0
 
     def wrong(self, what):
         tail = "\n".join(self.tail[-40:])
-        raise AssertionError(f"seed {self.seed}, {self.ours.mode}, statement {self.number}: {what}\nafter\n{tail}")
+        raise AssertionError(f"seed {self.seed}, {self.ours.mode}, statement {self.number}: {what}; last errors:"
+                             f" {self.ours.said}, {self.plain.said}\nafter\n{tail}")
 
     def same(self, sql, values=(), plain_values=None):
         """Runs it on both; gives what ours gave."""
@@ -129,14 +157,16 @@ class Twins:
             plain_values = values
         else:
             plain_values = (self.ours.con.execute("SELECT last_insert_rowid()").fetchone()[0], *plain_values[1:])
-        want = self.plain.run(sql, plain_values)
+        want = self.plain.run(re.sub(r"\btwin\b", self.name, sql), plain_values)
         if got != want:
             self.wrong(f"{got}, not {want}")
-        a, b = self.ours.counts(), self.plain.counts()
+        if self.find_name():
+            self.note_written()
+        a, b = self.ours.counts(), self.plain.counts(self.offset)
         if sql.startswith("DROP TABLE"):  # a DROP of ours runs a DELETE, which sets changes() to 0
             for side in self.sides:
                 side.run("DELETE FROM log WHERE 0")
-            a, b = self.ours.counts(), self.plain.counts()
+            a, b = self.ours.counts(), self.plain.counts(self.offset)
         if a != b:
             self.wrong(f"changes, total_changes, last_insert_rowid, in transaction are {a}, not {b}")
         if not a[3]:
@@ -145,11 +175,17 @@ class Twins:
         return got
 
     def check(self):
-        for table in (self.name, "aux.memory"):
-            self.same(f"SELECT {COLUMNS} FROM {table} ORDER BY id")
+        for table in (self.name, "aux.memory", "spare", "twin"):
+            self.same(f"SELECT {ALL} FROM {table} ORDER BY id")
             self.same(f"SELECT count(*), count(embedding), sum(priority), max(id) FROM {table}")
         self.same("SELECT * FROM notes ORDER BY id")
+        self.same("SELECT * FROM sessions ORDER BY id")
         self.same("SELECT count(*), sum(n) FROM log")
+
+    def note_written(self):
+        """Ids that were evicted and live again: whether such a one can be restored later is not asked."""
+        rows = self.plain.con.execute(f"SELECT id FROM gone WHERE id IN (SELECT id FROM {self.name})").fetchall()
+        self.written.update(row[0] for row in rows)
 
     # ---- what is drawn
 
@@ -166,7 +202,7 @@ class Twins:
                 rng.choice((None, 0, 7, -1 << 40)), rng.choice((None, "x", "y")))
 
     def table(self):
-        return self.rng.choice((self.name, self.name, self.name, "aux.memory"))
+        return self.rng.choice((self.name, self.name, "twin", "spare" if self.away else "aux.memory", "spare"))
 
     def insert(self):
         clause, table = self.rng.choice(CLAUSES), self.table()
@@ -181,7 +217,7 @@ class Twins:
 
     def insert_select(self):
         clause, low = self.rng.choice(CLAUSES), self.key()
-        source = self.rng.choice((self.name, "aux.memory"))
+        source = self.rng.choice((self.name, "twin", "aux.memory", "spare"))
         self.same(f"INSERT {clause} INTO {self.table()}(id, content, timestamp, importance) SELECT id +"
                   f" {self.rng.randrange(9)}, content, timestamp, importance FROM {source} WHERE id BETWEEN {low} AND"
                   f" {low + 4} ORDER BY id")
@@ -301,29 +337,47 @@ class Twins:
         if kind == 0:
             for side in self.sides:
                 side.open()
+            self.offset = 0
         elif kind < 9:
             self.tail.append("flush")
-            self.ours.con.execute(f"SELECT h5mem_{self.rng.choice(('flush', 'flush', 'compact'))}("
-                                  f"'{self.rng.choice((self.name, 'aux.memory'))}')").fetchall()
+            what, table = self.rng.choice(("flush", "flush", "compact")), self.rng.choice((self.name, "twin", "aux.memory"))
+            self.ours.con.execute(f"SELECT h5mem_{what}('{table}')").fetchall()
+            if what == "compact" and table != "aux.memory":
+                self.plainly(("DELETE FROM gone",))
+                self.agree()
         else:
             verdict = self.ours.con.execute(
                 f"SELECT h5mem_verify('{self.name}'), h5mem_verify('aux.memory')").fetchone()
             if verdict != ("ok", "ok"):
                 self.wrong(f"h5mem_verify: {verdict}")
-        if self.ours.counts() != self.plain.counts():
+        if self.ours.counts() != self.plain.counts(self.offset):
             self.wrong(f"upkeep has left {self.ours.counts()}, not {self.plain.counts()}")
 
     WEIGHTS = ((insert, 20), (insert_select, 5), (update, 16), (move, 6), (update_from, 3), (delete, 8), (note, 14),
-               (view, 5), (begin, 7), (end, 6), (savepoint, 16), (schema, 3), (query_only, 1), (busy, 1), (upkeep, 3))
+               (view, 5), (begin, 7), (end, 6), (savepoint, 16), (schema, 3), (query_only, 1), (busy, 1), (upkeep, 3),
+               (statements_more.More.life, 12), (statements_more.More.sessions, 8), (statements_more.More.hook, 2),
+               (statements_more.More.rename, 2), (statements_more.More.other_connection, 2),
+               (statements_more.More.copied_host, 1))
 
     def step(self):
         what, = self.rng.choices([w[0] for w in self.WEIGHTS], [w[1] for w in self.WEIGHTS])
         what(self)
 
 
+@pytest.fixture(scope="module")
+def veto(tmp_path_factory):
+    cc = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc") or shutil.which("clang")
+    if cc is None:
+        pytest.skip("no C compiler for the commit hook")
+    lib = tmp_path_factory.mktemp("veto") / "veto.so"
+    source = os.path.join(os.path.dirname(__file__), "veto.c")
+    subprocess.run([*cc.split(), "-shared", "-fPIC", "-O1", "-o", str(lib), source], check=True)
+    return lib.with_suffix("")
+
+
 @pytest.mark.parametrize("mode", ["delete", "wal"])
-def test_statements(connect, tmp_path, report, mode):
-    twins = Twins(connect, tmp_path, mode, SEED)
+def test_statements(connect, veto, tmp_path, report, mode):
+    twins = Twins(connect, veto, tmp_path, mode, SEED)
     while twins.number < STATEMENTS // 2:
         twins.step()
         if twins.rng.random() < 0.05:
@@ -333,6 +387,7 @@ def test_statements(connect, tmp_path, report, mode):
     twins.check()
     for side in twins.sides:
         side.open()
+    twins.offset = 0
     twins.check()
     for side in twins.sides:
         side.close()

@@ -335,6 +335,8 @@ int sql_txn_decide(sql_table *t, int inside);
 /* Drops changes whose table was undone together with its CREATE (ROLLBACK TO), of which SQLite
  * tells nobody. */
 int sql_txn_forget_lost(sql_store *s);
+/* CREATE has attached the table to its store. */
+void sql_txn_created(sql_table *t);
 
 /* ---------------------------------------------------------------------- sql_drop.c: DROP TABLE */
 

@@ -139,6 +139,9 @@ static int create(sql_table *t, const char *arg, char **err)
         return rc;
     }
     t->store = sql_store_attach(t->db, rows->store->path);
+    if (t->store) {
+        sql_txn_created(t);
+    }
     rc = t->store ? bind_to(t, rows) : SQLITE_NOMEM;
     return rc == SQLITE_OK ? rc : sql_table_fail_new(t, rows->store->path, rc, NULL, err);
 }

@@ -337,6 +337,7 @@ static int create(sql_table *t, const sql_args *a, char **err)
         rc = open_for_create(t, a, err);
     }
     if (rc == SQLITE_OK) {
+        sql_txn_created(t);
         rc = sql_txn_forget_lost(t->store);
         if (rc == SQLITE_OK) {
             rc = bind_store(t, a, host_file ? a->path : path);
@@ -473,8 +474,9 @@ int sql_table_destroy(sqlite3_vtab *v)
 {
     sql_table *t = (sql_table *)v;
     sql_store *s = t->store;
-    int writing = s->conn && st_in_transaction(s->conn) && st_has_changes(s->conn) &&
-                  memcmp(s->row, t->uuid, 16) == 0;
+    // What it wrote may have been undone since; it holds the store's lock all the same.
+    int open = s->conn && st_in_transaction(s->conn) && memcmp(s->row, t->uuid, 16) == 0;
+    int writing = open && st_has_changes(s->conn);
     if (writing && s->unannounced) {
         return sql_fail(t, SQLITE_LOCKED,
                         "this transaction has made the table and written rows: COMMIT or ROLLBACK "
@@ -487,7 +489,7 @@ int sql_table_destroy(sqlite3_vtab *v)
     if (rc == SQLITE_OK) {
         rc = sql_state_drop(t->db->db, t->schema, t->name);
     }
-    if (rc == SQLITE_OK && (writing || joins)) {
+    if (rc == SQLITE_OK && (open || joins)) {
         rc = sql_drop_join(t);
     } else if (rc == SQLITE_OK) {
         sql_table_free(t);

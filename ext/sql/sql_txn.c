@@ -105,9 +105,26 @@ static sql_store *in_transaction(sqlite3_vtab *v)
 
 int sql_txn_begin(sqlite3_vtab *v)
 {
-    ((sql_table *)v)->announced = 1;
-    sql_spare_begin((sql_table *)v);
+    sql_table *t = (sql_table *)v;
+    if (!in_transaction(v)) {
+        t->store->marks = 0; // SQLite says next how many there are
+    }
+    t->announced = 1;
+    sql_spare_begin(t);
     return SQLITE_OK;
+}
+
+// A table that was dropped in this transaction, or in one before, may have heard of savepoints and
+// not of their end.
+void sql_txn_created(sql_table *t)
+{
+    int heard = in_transaction(&t->base) != NULL;
+    for (const sql_table *o = t->db->tables; o; o = o->next) {
+        heard |= o->store == t->store && o->announced;
+    }
+    if (!heard) {
+        t->store->marks = 0;
+    }
 }
 
 int sql_txn_forget_lost(sql_store *s)

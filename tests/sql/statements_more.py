@@ -108,8 +108,8 @@ class More:
     def record(self):
         texts = [f"amber {self.rng.randrange(1000)} brook", self.rng.choice((None, f"cedar {self.rng.randrange(99)}"))]
         said = json.loads(self.function("SELECT h5mem_record(?, ?, ?, 's-9', 77.0, NULL, NULL)", self.name, *texts))
-        self.plainly(*(("INSERT INTO memory(id, content, session, timestamp, importance) VALUES (?, ?, 's-9', 77.0, 0.5)",
-                        key, text) for key, text in zip(said["saved"], texts)))
+        insert = "INSERT INTO memory(id, content, session, timestamp, importance) VALUES (?, ?, 's-9', 77.0, 0.5)"
+        self.plainly(*((insert, key, text) for key, text in zip(said["saved"], texts)))
         if len(said["saved"]) != 2 - (texts[1] is None):
             self.wrong(f"recorded {said}")
 
@@ -122,12 +122,14 @@ class More:
     # ---- sessions
 
     def sessions(self):
-        rng, clause = self.rng, self.rng.choice(("", "", "OR REPLACE", "OR IGNORE", "OR FAIL", "OR ABORT", "OR ROLLBACK"))
+        rng = self.rng
+        clause = rng.choice(("", "", "OR REPLACE", "OR IGNORE", "OR FAIL", "OR ABORT", "OR ROLLBACK"))
         key = rng.choice("defghijk")
         kind = rng.randrange(6)
         if kind < 3:
             rows = [(rng.choice("defghijk"), rng.choice((None, "a", "b")), float(rng.randrange(9)),
-                     rng.choice((None, 9.5)), rng.choice((None, "mail")), self.text()) for _ in range(rng.choice((1, 3)))]
+                     rng.choice((None, 9.5)), rng.choice((None, "mail")), self.text())
+                    for _ in range(rng.choice((1, 3)))]
             self.same(f"INSERT {clause} INTO sessions VALUES {', '.join(['(?, ?, ?, ?, ?, ?)'] * len(rows))}",
                       sum(rows, ()))
         elif kind < 5:

@@ -135,3 +135,60 @@ def test_query_only_in_the_middle(con, connect):
     con.execute("COMMIT")
     assert con.execute("PRAGMA query_only").fetchone()[0] == 1
     assert stored(connect) == ["old", "new"]
+
+
+def kept_open(con):
+    """Another table over the store, in a statement that Python keeps: the store stays open when the first goes."""
+    con.execute("CREATE VIRTUAL TABLE sessions USING h5mem_sessions(memory)")
+    con.execute("SELECT id FROM sessions").fetchall()
+
+
+def test_a_drop_taken_back_leaves_no_marks(con):
+    """The table had only been looked at; its rows, and those of another over the store, are written later."""
+    kept_open(con)
+    con.execute("BEGIN")
+    con.execute("UPDATE memory SET content = 'x' WHERE id = 99")
+    con.execute("SAVEPOINT a")
+    con.execute("DROP TABLE memory")
+    con.execute("ROLLBACK TO a")
+    con.execute("RELEASE a")
+    con.execute("INSERT INTO sessions(id) VALUES ('s-1')")
+    with pytest.raises(sqlite3.IntegrityError):
+        con.execute("INSERT INTO memory(id, content) VALUES (7, 'x'), (1, 'taken')")
+    assert con.execute("SELECT id FROM sessions").fetchall() == [("s-1",)]
+    con.execute("COMMIT")
+    assert con.execute("SELECT id FROM sessions").fetchall() == [("s-1",)]
+
+
+def test_marks_end_with_the_table(con):
+    kept_open(con)
+    con.execute("BEGIN")
+    con.execute("UPDATE memory SET content = 'x' WHERE id = 99")
+    con.execute("SAVEPOINT a")
+    con.execute("DROP TABLE memory")
+    con.execute("COMMIT")
+    con.execute("BEGIN")
+    con.execute(CREATE.format("memory"))
+    con.execute("INSERT INTO memory(content) VALUES ('new')")
+    with pytest.raises(sqlite3.IntegrityError):
+        con.execute("INSERT INTO memory(id, content) VALUES (7, 'x'), (1, 'taken')")
+    con.execute("COMMIT")
+    assert con.execute("SELECT content FROM memory ORDER BY id").fetchall() == [("old",), ("new",)]
+
+
+def test_what_was_undone_before_the_drop_keeps_no_lock(con, connect):
+    kept_open(con)
+    con.execute("SAVEPOINT b")
+    con.execute("INSERT INTO memory(content) VALUES ('undone')")
+    con.execute("ROLLBACK TO b")
+    con.execute("SAVEPOINT a")
+    con.execute("DROP TABLE memory")
+    con.execute("ROLLBACK TO a")
+    con.execute("RELEASE b")
+    assert stored(connect) == ["old"]
+    con.execute("SAVEPOINT b")
+    con.execute("INSERT INTO memory(content) VALUES ('undone')")
+    con.execute("ROLLBACK TO b")
+    con.execute("DROP TABLE memory")
+    con.execute("RELEASE b")
+    assert dropped(con) and stored(connect) == ["old"]

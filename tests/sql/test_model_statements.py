@@ -70,8 +70,8 @@ class Side:
     """One host with what is attached to it, and a reader of it."""
 
     def __init__(self, connect, veto, folder, name, virtual, mode):
-        self.connect, self.veto, self.folder, self.name, self.virtual, self.mode = (connect, veto, folder, name, virtual,
-                                                                                    mode)
+        self.connect, self.veto, self.folder, self.name = connect, veto, folder, name
+        self.virtual, self.mode = virtual, mode
         self.con = self.reader = self.said = None
         for file, store in (("aux", "other"), ("main", "agent")):
             con = connect(folder / f"{name}-{file}.db", isolation_level=None)
@@ -340,7 +340,8 @@ class Twins(statements_more.More):
             self.offset = 0
         elif kind < 9:
             self.tail.append("flush")
-            what, table = self.rng.choice(("flush", "flush", "compact")), self.rng.choice((self.name, "twin", "aux.memory"))
+            what = self.rng.choice(("flush", "flush", "compact"))
+            table = self.rng.choice((self.name, "twin", "aux.memory"))
             self.ours.con.execute(f"SELECT h5mem_{what}('{table}')").fetchall()
             if what == "compact" and table != "aux.memory":
                 self.plainly(("DELETE FROM gone",))

@@ -45,6 +45,7 @@ enum {
     FLAG_TIMES = 0x20,
     FLAGS_KNOWN = 0x3F, /* bit 3 (order indexed) changes nothing for us */
     PREFIX_MAX = 34,
+    GUESS = 256, /* most headers of groups and datasets are no longer */
 };
 
 /* The fixed start of a header, and what follows from its flags. */
@@ -121,18 +122,26 @@ static int get_block(h5_file *f, h5_ohdr *oh, uint64_t addr, uint64_t n, const c
     return H5_OK;
 }
 
-/* The first block: its prefix says how long it is. */
+/* The first block, whose prefix says how long it is. What most headers need is read at once. */
 static int first_block(h5_file *f, h5_ohdr *oh, prefix *pre, const uint8_t **block, h5_error *err)
 {
-    uint8_t head[PREFIX_MAX];
     uint64_t whole = 0, addr = oh->addr;
+    uint8_t *guess = NULL;
     H5_TRY(h5_file_inside(f, addr, 4, "object header", err));
-    size_t n = f->eof - addr < PREFIX_MAX ? (size_t)(f->eof - addr) : PREFIX_MAX;
-    H5_TRY(h5_file_read(f, addr, head, n, "object header", err));
-    H5_TRY(parse_prefix(head, n, addr, pre, err));
+    size_t n = f->eof - addr < GUESS ? (size_t)(f->eof - addr) : GUESS;
+    *block = h5_file_in_place(f, addr);
+    if (!*block) {
+        H5_TRY(h5_file_load(f, addr, n, "object header", &guess, err));
+        *block = oh->first = guess;
+    }
+    H5_TRY(parse_prefix(*block, n < PREFIX_MAX ? n : PREFIX_MAX, addr, pre, err));
     if (!h5_add_fits(pre->size, pre->bytes + pre->sum, &whole))
         return h5_fail(err, H5_FORMAT, addr, "object header: size %" PRIu64, pre->size);
-    H5_TRY(get_block(f, oh, addr, whole, "object header", block, err));
+    if (!guess || whole > n) {
+        h5_free(guess);
+        oh->first = NULL;
+        H5_TRY(get_block(f, oh, addr, whole, "object header", block, err));
+    }
     return pre->sum ? h5_sum_check(*block, (size_t)whole, "object header", addr, err) : H5_OK;
 }
 

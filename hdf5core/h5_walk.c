@@ -24,6 +24,8 @@ typedef struct walk {
     met *table; /* cap a power of two, at most half full */
     size_t n, cap;
     h5_arena paths;
+    char *path; /* of what is visited; longer ones behind it are members' */
+    size_t path_cap;
     uint64_t left; /* bytes of paths that may still be kept */
     int depth;
 } walk;
@@ -59,39 +61,44 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const h5_link *const *)a)->name, (*(const h5_link *const *)b)->name);
 }
 
-static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_info *link,
-                       h5_error *err);
+static int walk_object(walk *w, uint64_t addr, const h5_link_info *link, h5_error *err);
 
-/* One member: a link that leads nowhere in this file, or an object. */
-static int walk_link(walk *w, const h5_link *l, const h5_link_info *info, const char *prefix,
-                     h5_error *err)
+/* Room for the path of a member: the n bytes of the group's, a slash and the name. */
+static int make_path(walk *w, size_t n, const char *name, h5_error *err)
 {
-    size_t a = strlen(prefix), b = strlen(l->name);
-    a -= a == 1; // the root's path is its slash
-    char *path = h5_malloc(a + b + 2);
-    if (!path)
-        return h5_fail_nomem(err, "a path");
-    memcpy(path, prefix, a);
-    path[a] = '/';
-    memcpy(path + a + 1, l->name, b + 1);
-    int rc;
-    if (l->addr != H5_UNDEF) {
-        rc = walk_object(w, l->addr, path, info, err);
-    } else {
-        h5_item item = {.path = path, .addr = H5_UNDEF, .link = info};
-        item.kind = info->kind == H5_LINK_SOFT       ? H5_ITEM_SOFT
-                    : info->kind == H5_LINK_EXTERNAL ? H5_ITEM_EXTERNAL
-                                                     : H5_ITEM_USER;
-        rc = w->visit(w->ctx, &item);
+    size_t b = strlen(name);
+    if (n + b + 2 > w->path_cap) {
+        size_t cap = 2 * (n + b + 2);
+        char *p = h5_realloc(w->path, cap);
+        if (!p)
+            return h5_fail_nomem(err, "a path");
+        w->path = p;
+        w->path_cap = cap;
     }
-    h5_free(path);
-    return rc;
+    w->path[n] = '/';
+    memcpy(w->path + n + 1, name, b + 1);
+    return H5_OK;
 }
 
-static int walk_members(walk *w, const h5_object *o, const char *path, h5_error *err)
+/* One member: a link that leads nowhere in this file, or an object. */
+static int walk_link(walk *w, const h5_link *l, const h5_link_info *info, size_t n, h5_error *err)
+{
+    H5_TRY(make_path(w, n, l->name, err));
+    if (l->addr != H5_UNDEF)
+        return walk_object(w, l->addr, info, err);
+    h5_item item = {.path = w->path, .addr = H5_UNDEF, .link = info};
+    item.kind = info->kind == H5_LINK_SOFT       ? H5_ITEM_SOFT
+                : info->kind == H5_LINK_EXTERNAL ? H5_ITEM_EXTERNAL
+                                                 : H5_ITEM_USER;
+    return w->visit(w->ctx, &item);
+}
+
+/* The members of the group whose path stands in w->path. */
+static int walk_members(walk *w, const h5_object *o, h5_error *err)
 {
     const h5_link *links;
-    size_t n = h5_object_links(o, &links);
+    size_t n = h5_object_links(o, &links), at = strlen(w->path);
+    at -= at == 1; // the root's path is its slash
     if (n == 0)
         return H5_OK;
     const h5_link **order = h5_alloc_array(n, sizeof(const h5_link *));
@@ -103,15 +110,17 @@ static int walk_members(walk *w, const h5_object *o, const char *path, h5_error 
         qsort(order, n, sizeof(const h5_link *), by_name);
     int rc = H5_OK;
     for (size_t i = 0; rc == H5_OK && i < n; i++)
-        rc = walk_link(w, order[i], &o->link_info[order[i] - links], path, err);
+        rc = walk_link(w, order[i], &o->link_info[order[i] - links], at, err);
     h5_free((void *)order);
     return rc;
 }
 
-/* Notes the address; *same the path under which it was met before, or NULL. */
-static int note(walk *w, uint64_t addr, const char *path, const char **same, h5_error *err)
+/* Notes the address; *path the one that is kept, *same the one under which it was met before, or
+** NULL. */
+static int note(walk *w, uint64_t addr, const char **path, const char **same, h5_error *err)
 {
     *same = NULL;
+    *path = w->path;
     if (w->n * 2 >= w->cap && !grow(w))
         return h5_fail_nomem(err, "a walk");
     met *m = place(w, addr);
@@ -119,7 +128,7 @@ static int note(walk *w, uint64_t addr, const char *path, const char **same, h5_
         *same = m->path;
         return H5_OK;
     }
-    size_t n = strlen(path) + 1;
+    size_t n = strlen(w->path) + 1;
     if (n > w->left)
         return h5_fail(err, H5_LIMIT, addr,
                        "a walk: longer paths than H5_WALK_PATHS_MAX = %u allows",
@@ -128,20 +137,20 @@ static int note(walk *w, uint64_t addr, const char *path, const char **same, h5_
     char *copy = h5_arena_alloc(&w->paths, n);
     if (!copy)
         return h5_fail_nomem(err, "a walk");
-    memcpy(copy, path, n);
+    memcpy(copy, w->path, n);
     m->addr = addr;
-    m->path = copy;
+    *path = m->path = copy;
     w->n++;
     return H5_OK;
 }
 
-static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_info *link,
-                       h5_error *err)
+/* The object whose path stands in w->path, and what is below it. */
+static int walk_object(walk *w, uint64_t addr, const h5_link_info *link, h5_error *err)
 {
-    h5_item item = {.path = path, .addr = addr, .link = link};
+    h5_item item = {.addr = addr, .link = link};
     h5_error local;
     h5_error_clear(&local);
-    H5_TRY(note(w, addr, path, &item.same_as, err));
+    H5_TRY(note(w, addr, &item.path, &item.same_as, err));
     if (item.same_as) {
         item.kind = H5_ITEM_SAME;
         return w->visit(w->ctx, &item);
@@ -161,7 +170,7 @@ static int walk_object(walk *w, uint64_t addr, const char *path, const h5_link_i
     w->depth++;
     rc = w->visit(w->ctx, &item);
     if (rc == H5_OK && item.kind == H5_KIND_GROUP)
-        rc = walk_members(w, item.object, path, err);
+        rc = walk_members(w, item.object, err);
     w->depth--;
     h5_object_close(item.object);
     return rc;
@@ -171,7 +180,10 @@ int h5_walk(h5_file *f, int (*visit)(void *ctx, const h5_item *item), void *ctx,
 {
     walk w = {.f = f, .visit = visit, .ctx = ctx};
     w.left = f->most > UINT64_MAX / 32 ? UINT64_MAX : 16 * f->most + H5_WALK_PATHS_MAX;
-    int rc = walk_object(&w, f->root, "/", NULL, err);
+    int rc = make_path(&w, 0, "", err);
+    if (rc == H5_OK)
+        rc = walk_object(&w, f->root, NULL, err);
+    h5_free(w.path);
     h5_free(w.table);
     h5_arena_free(&w.paths);
     return rc;

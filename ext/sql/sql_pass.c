@@ -10,7 +10,10 @@
  *              take its place: the older gets valid_to and superseded_by, so that searches pass it
  *              by and as_of still finds it; the newer one gets valid_from, and keeps the better
  *              tier, the greater importance and the accesses of both. What is pinned is not
- *              superseded.
+ *              superseded, nor what another has said: rows merge where all user columns are equal
+ *              (a user's name may be among them) and both are of one source, user and correction
+ *              being one, or the newer one is a correction. So a query for one user or one source
+ *              loses no row to another's.
  *           4. The marks: last_consolidation and consolidated_id.
  * Each promotion, eviction and merge is an event of the store (h5mem_events).
  * All of it is part of the caller's transaction. The columns are read once, as arrays; what is
@@ -163,6 +166,44 @@ static int rate_one(work *w, size_t i, double surprise)
     return SQLITE_OK;
 }
 
+/* Is a column's value the same in both rows? */
+static int same_value(work *w, size_t older, size_t newer, int col, int *same)
+{
+    st_error err = {0};
+    st_value a, b;
+    *same = 0;
+    if (st_view_value(w->view, w->a.row[older], col, &a, &err) != ST_OK) {
+        return fail(w, &err);
+    }
+    void *copy = sqlite3_malloc64(a.n + 1);
+    if (!copy) {
+        return SQLITE_NOMEM;
+    }
+    if (a.n) {
+        memcpy(copy, a.p, a.n); // the next look at the column takes its place
+    }
+    int st = st_view_value(w->view, w->a.row[newer], col, &b, &err);
+    if (st == ST_OK && a.type == b.type) {
+        *same = a.type == ST_INT    ? a.i == b.i
+                : a.type == ST_REAL ? a.r == b.r
+                                    : a.n == b.n && (!a.n || memcmp(copy, b.p, a.n) == 0);
+    }
+    sqlite3_free(copy);
+    return st == ST_OK ? SQLITE_OK : fail(w, &err);
+}
+
+/* 1 in *yes when the newer may stand for the older in every query for one user or source. */
+static int same_owner(work *w, size_t older, size_t newer, int *yes)
+{
+    int columns = st_conn_columns(w->t->store->conn), rc = SQLITE_OK;
+    int from = w->a.source[older] == ST_SOURCE_CORRECTION ? ST_SOURCE_USER : w->a.source[older];
+    *yes = w->a.source[newer] == ST_SOURCE_CORRECTION || w->a.source[newer] == from;
+    for (int col = ST_COL_USER; col < columns && *yes && rc == SQLITE_OK; col++) {
+        rc = same_value(w, older, newer, col, yes);
+    }
+    return rc;
+}
+
 /* 1 in *yes when the newer says what the older said. */
 static int replaces(work *w, size_t older, size_t newer, int *yes)
 {
@@ -170,7 +211,11 @@ static int replaces(work *w, size_t older, size_t newer, int *yes)
     st_value a, b;
     double distance;
     *yes = 0;
-    int rc = sql_rows_distance(w->t, w->view, w->a.row[older], w->a.row[newer], &distance);
+    int owner = 0, rc = same_owner(w, older, newer, &owner);
+    if (rc != SQLITE_OK || !owner) {
+        return rc;
+    }
+    rc = sql_rows_distance(w->t, w->view, w->a.row[older], w->a.row[newer], &distance);
     if (rc != SQLITE_OK || distance > w->life.merge_distance) {
         return rc;
     }

@@ -415,6 +415,30 @@ def test_other_names_and_numbers_are_other_facts(tmp_path, older, newer, source,
     assert len(rows(con)) == 2
 
 
+@pytest.mark.parametrize("older, newer, merged", [
+    ({"user_id": "ann"}, {"user_id": "bob"}, 0),
+    ({"user_id": "ann"}, {"user_id": "ann"}, 1),
+    ({"user_id": "ann"}, {}, 0),
+    ({"n": 1}, {"n": 2}, 0),
+    ({"x": 1.5, "b": b"1"}, {"x": 1.5, "b": b"1"}, 1),
+    ({"b": b"1"}, {"b": b"2"}, 0),
+    ({"source": "user"}, {"source": "tool"}, 0),
+    ({"source": "user"}, {"source": "assistant"}, 0),
+    ({"source": "user"}, {}, 0),
+    ({"source": "tool"}, {"source": "tool"}, 1),
+    ({"source": "correction"}, {"source": "user"}, 1),
+    ({"source": "assistant"}, {"source": "correction"}, 1),
+    ({"source": "correction"}, {"source": "tool"}, 0)])
+def test_no_row_is_hidden_by_another_user_or_source(tmp_path, older, newer, merged):
+    con = open_connection(tmp_path / "host.db")
+    con.execute(f"CREATE VIRTUAL TABLE m USING h5mem('{tmp_path}/m.h5', dim=4,"
+                " user_id TEXT, n INTEGER, x REAL, b BLOB)")
+    put(con, "likes tea", vector(1, 0, 0, 0), timestamp=T0, **older)
+    put(con, "likes tea", vector(1, 0, 0, 0), timestamp=T0 + 1, **newer)
+    assert consolidate(con, T0 + 2)["merged"] == merged
+    assert rows(con, "superseded_by") == [(2 if merged else None,), (None,)]
+
+
 def test_repeats_end_in_one_chain(tmp_path):
     con = connect(tmp_path)
     for i in range(5):

@@ -429,3 +429,31 @@ def test_insert_select_from_itself(con, connect):
     con.execute("DELETE FROM memory WHERE content IN (SELECT content FROM memory WHERE content LIKE '1%')")
     assert con.execute("SELECT id, content FROM memory ORDER BY id").fetchall() == [(12, "2"), (14, "2+")]
     assert stored(connect) == ["2", "2+"]
+
+
+@pytest.mark.parametrize("mode", ["wal", "delete"])
+def test_connections_that_share_a_cache(connect, in_tmp, mode):
+    """They share the host's pages and locks; rows that are not committed stay with the one who wrote them."""
+    name = f"file:{in_tmp}/shared.db?cache=shared"
+    a = connect(name, uri=True, timeout=0)
+    a.execute(f"PRAGMA journal_mode = {mode}")
+    a.execute("CREATE VIRTUAL TABLE memory USING h5mem('shared.h5', dim=2)")
+    b = connect(name, uri=True, timeout=0)
+    a.execute("INSERT INTO memory(content) VALUES ('one')")
+    look = "SELECT group_concat(content) FROM memory"
+    a.execute("BEGIN")
+    a.execute("INSERT INTO memory(content) VALUES ('two')")
+    for uncommitted in (0, 1):
+        b.execute(f"PRAGMA read_uncommitted = {uncommitted}")
+        assert b.execute(look).fetchone() == ("one",)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        b.execute("INSERT INTO memory(content) VALUES ('no')")
+    a.execute("COMMIT")
+    assert b.execute(look).fetchone() == ("one,two",)
+    b.execute("INSERT INTO memory(content) VALUES ('three')")
+    a.execute("BEGIN")
+    a.execute("DELETE FROM memory")
+    a.execute("ROLLBACK")
+    for con in (a, b):
+        assert con.execute(look).fetchone() == ("one,two,three",)
+        assert con.execute("SELECT h5mem_verify('memory')").fetchone() == ("ok",)

@@ -8,6 +8,7 @@ SPDX-License-Identifier: MIT
 
 import os
 import random
+import sqlite3
 import struct
 
 import pytest
@@ -111,3 +112,56 @@ def test_every_damage_is_found(store, connect, tmp_path):
     (tmp_path / "agent.h5").write_bytes(image)
     assert everything(connect, tmp_path) == (good, "ok")
     assert found > BYTES // 10  # the rest is space that no root reaches
+
+
+@pytest.mark.parametrize("pragma", ["integrity_check", "quick_check"])
+def test_integrity_check_asks_the_store(connect, tmp_path, pragma):
+    if sqlite3.sqlite_version_info < (3, 44):
+        pytest.skip("this SQLite does not ask virtual tables")
+    con = connect(tmp_path / "host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("INSERT INTO memory(content) VALUES ('amber brook'), ('cedar')")
+    con.execute("SELECT h5mem_flush('memory')")
+    assert con.execute(f"PRAGMA {pragma}").fetchall() == [("ok",)]
+    con.close()
+    data = bytearray((tmp_path / "m.h5").read_bytes())
+    data[data.index(b"amber brook")] ^= 1
+    (tmp_path / "m.h5").write_bytes(data)
+    (said,), = connect(tmp_path / "host.db").execute(f"PRAGMA {pragma}").fetchall()
+    assert "memory: content/data: chunk 0" in said
+
+
+@pytest.mark.parametrize("damage", ["missing", "no log", "empty", "cut", "superblock", "log", "folder"])
+def test_drop_needs_no_whole_store(connect, tmp_path, damage):
+    con = connect(tmp_path / "host.db")
+    con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
+    con.execute("CREATE VIRTUAL TABLE sessions USING h5mem_sessions(memory)")
+    con.execute("INSERT INTO memory(content) VALUES ('amber')")
+    con.close()
+    file, log = tmp_path / "m.h5", tmp_path / "m.h5-wal"
+    if damage in ("missing", "folder"):
+        file.unlink()
+        log.unlink()
+    if damage == "folder":
+        file.mkdir()
+    elif damage == "no log":
+        log.unlink()
+    elif damage == "empty":
+        file.write_bytes(b"")
+    elif damage == "cut":
+        file.write_bytes(file.read_bytes()[:700])
+    elif damage == "superblock":
+        file.write_bytes(b"\xff" * 48 + file.read_bytes()[48:])
+    elif damage == "log":
+        log.write_bytes(b"\xff" * len(log.read_bytes()))
+    before = sorted((p.name, p.is_file() and p.read_bytes()) for p in tmp_path.glob("m.h5*"))
+    con = connect(tmp_path / "host.db")
+    for table in ("memory", "sessions"):
+        con.execute("BEGIN")
+        con.execute(f"DROP TABLE {table}")
+        con.execute("ROLLBACK")
+        con.execute(f"DROP TABLE {table}")
+    assert con.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
+    con.close()
+    after = sorted((p.name, p.is_file() and p.read_bytes()) for p in tmp_path.glob("m.h5*"))
+    assert after == before or damage in ("no log", "superblock")  # these two are mended by opening

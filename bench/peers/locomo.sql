@@ -1,6 +1,7 @@
 -- Questions that people ask, over turns that people wrote: LoCoMo, read where it lies (../shared/data, or H5MEM_DATA).
 -- Beyond its turns, rows are halves of two turns. FTS5: the same tokenizer, the words OR-ed, ORDER BY rank LIMIT 10;
--- once with all words, once with those alone that our stop list leaves; ours also with sessions, where neighbours count.
+-- once with all words, once with those alone that our stop list leaves; ours also with sessions, where neighbours count, and
+-- with vectors, beside FTS5's words alone.
 -- The check: the page is what ranking every row gives, in the same order.
 --! subsystem text
 --! needs data
@@ -88,6 +89,42 @@ SELECT (SELECT group_concat(id) FROM
          (SELECT id FROM ms WHERE content MATCH (SELECT text FROM q) ORDER BY score DESC LIMIT 10)) =
        (SELECT group_concat(id) FROM
          (SELECT id FROM ms WHERE content MATCH (SELECT text FROM q) ORDER BY score * 1.0 DESC, id LIMIT 10));
+
+--! row locomo_10k_hybrid
+--! setup
+CREATE VIRTUAL TABLE mh USING h5mem('mh.h5', dim=384);
+INSERT INTO mh(id, content, session, timestamp, embedding)
+  SELECT id, content, 's' || (id / 25), 1700000000 + id * 3600, bench_demo(id, 384) FROM rows LIMIT 10000;
+SELECT h5mem_flush('mh');
+--! bind :q demo 384
+--! target 10
+--! ours 200
+SELECT id, score FROM mh WHERE content MATCH (SELECT text FROM question, counts WHERE n = 1 + :run * 31 % questions)
+   AND embedding MATCH :q ORDER BY score DESC LIMIT 10;
+--! peer
+SELECT rowid, -rank FROM f WHERE f MATCH (SELECT ors FROM question, counts WHERE n = 1 + :run * 31 % questions)
+ ORDER BY rank LIMIT 10;
+--! check
+-- with k = 1,000,000 all distances are computed
+WITH q AS (SELECT text FROM question, counts WHERE n = 1 + :run * 31 % questions)
+SELECT (SELECT group_concat(id) FROM (SELECT id FROM mh WHERE content MATCH (SELECT text FROM q)
+                                         AND embedding MATCH :q ORDER BY score DESC LIMIT 10)) =
+       (SELECT group_concat(id) FROM (SELECT id FROM mh WHERE content MATCH (SELECT text FROM q)
+                                         AND embedding MATCH :q AND k = 1000000 ORDER BY score DESC LIMIT 10));
+
+--! row locomo_10k_hybrid_no_sessions
+--! setup
+CREATE VIRTUAL TABLE mb USING h5mem('mb.h5', dim=384);
+INSERT INTO mb(id, content, embedding) SELECT id, content, embedding FROM mh;
+SELECT h5mem_flush('mb');
+--! bind :q demo 384
+--! target 10
+--! ours 200
+SELECT id, score FROM mb WHERE content MATCH (SELECT text FROM question, counts WHERE n = 1 + :run * 31 % questions)
+   AND embedding MATCH :q ORDER BY score DESC LIMIT 10;
+--! peer
+SELECT rowid, -rank FROM f WHERE f MATCH (SELECT ors FROM question, counts WHERE n = 1 + :run * 31 % questions)
+ ORDER BY rank LIMIT 10;
 
 --! row locomo_10k_no_stop_words
 --! target 15

@@ -52,16 +52,17 @@ class Fts5:
 
 
 class H5mem:
-    """settings: more terms of the WHERE; parts: 'text', 'vector' or 'both'."""
+    """settings: more terms of the WHERE; parts: 'text', 'vector' or 'both'. spoken=False: a number before each row
+    hides who speaks."""
 
-    def __init__(self, folder, rows, vectors=None, tokenizer=PORTER, dated=True):
+    def __init__(self, folder, rows, vectors=None, tokenizer=PORTER, dated=True, spoken=True):
         self.path = pathlib.Path(folder) / f"store-{len(list(pathlib.Path(folder).iterdir()))}.h5"
         self.con = connect()
         self.con.execute(f"CREATE VIRTUAL TABLE memory USING h5mem('{self.path}', dim=384, tokenize='{tokenizer}')")
         self.con.execute("BEGIN")
         self.con.executemany(
             "INSERT INTO memory(id, content, timestamp, session, embedding) VALUES (?, ?, ?, ?, ?)",
-            [(row_id, content, when if dated else float(place), session,
+            [(row_id, content if spoken else f"00000 {content}", when if dated else float(place), session,
               None if vectors is None else vectors[place].tobytes())
              for place, (row_id, content, when, session) in enumerate(rows)])
         self.con.execute("COMMIT")

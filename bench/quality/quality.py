@@ -75,6 +75,7 @@ def text_lines(stop):
         (BASE, *fts5(engines.PORTER, stop)),
         ("h5mem, no stemming, no context", *ours("AND context = 0", tokenizer=engines.PLAIN)),
         ("h5mem, no context", *ours("AND context = 0")),
+        ("h5mem, no speakers", *ours(spoken=False)),
         ("h5mem, no dates, no question mark", *ours(drop_mark=True, dated=False)),
         ("h5mem, no dates", *ours(dated=False)),
         ("h5mem", *ours()),
@@ -143,6 +144,20 @@ def table(title, corpora, lines):
     return done
 
 
+def by_conversation(done, corpora, names):
+    """Does what is gained on the whole come from each of them?"""
+    print("\nby conversation, Hit@5 and MRR@10")
+    for name in names:
+        rows, line, start = done[name][0], "", 0
+        for corpus in corpora:
+            part = rows[start:start + len(corpus.questions)]
+            start += len(part)
+            held = figures.Figures()
+            held.rows = part
+            line += f"{held.values()['Hit@5']:7.1f} {held.values()['MRR@10']:.3f}"
+        print(f"{name:<24}{line}")
+
+
 def by_category(done, names):
     kinds = sorted(set(done[BASE][1]))
     print("\nby category")
@@ -164,7 +179,9 @@ def locomo_tables(folder, embedder):
             corpus.embed(embedder)
     lines = text_lines(engines.stop_words()) + (vector_lines() if embedder else [])
     shown = [name for name in (BASE, "h5mem", "hybrid") if any(line[0] == name for line in lines)]
-    by_category(table("LoCoMo, one store a conversation", corpora, lines), shown)
+    done = table("LoCoMo, one store a conversation", corpora, lines)
+    by_category(done, shown)
+    by_conversation(done, corpora, shown)
     lines = [line for line in lines if line[0] in (BASE, "h5mem, no context", "h5mem", "hybrid")]
     table("LoCoMo, one store for all", [one_of_all(corpora)], lines)
 

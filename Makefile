@@ -203,11 +203,11 @@ fuzz:
 	@$(MAKE) --no-print-directory fuzz-run VARIANT=fuzz CC=clang SAN=fuzzer-no-link,address,undefined \
 	    FUZZER=-fsanitize=fuzzer CFLAGS="-O1 -g"
 fuzz-run: $(FUZZ:%=$(B)/tests/fuzz/%)
-	@for t in $(FUZZ); do echo "FUZZ $$t, $(T) s" && mkdir -p $(B)/corpus/$$t && \
+	@at=$(CURDIR)/$(B)/corpus; for t in $(FUZZ); do echo "FUZZ $$t, $(T) s" && mkdir -p $$at/$$t && \
 	    ASAN_OPTIONS=quarantine_size_mb=8:detect_leaks=1 $(B)/tests/fuzz/$$t -max_total_time=$(T) -timeout=2 \
-	    -rss_limit_mb=256 -verbosity=1 -print_final_stats=1 -artifact_prefix=$(B)/corpus/ \
-	    $(B)/corpus/$$t tests/fuzz/corpus/$$t >$(B)/corpus/$$t.log 2>&1 || { tail -40 $(B)/corpus/$$t.log; exit 1; }; \
-	    grep -E '^stat::(number_of_executed|peak)' $(B)/corpus/$$t.log; done
+	    -rss_limit_mb=256 -verbosity=1 -print_final_stats=1 -artifact_prefix=$$at/ \
+	    $$at/$$t $(CURDIR)/tests/fuzz/corpus/$$t >$$at/$$t.log 2>&1 || { tail -40 $$at/$$t.log; exit 1; }; \
+	    grep -E '^stat::(number_of_executed|peak)' $$at/$$t.log; done
 
 lint: all
 	@$(RUN) --module $(MODULE) --filter tests/lint

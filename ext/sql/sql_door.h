@@ -132,9 +132,7 @@ int sql_in_load(sql_door *d, const char *path, size_t most, char **p, size_t *n,
 typedef int sql_door_fn(sql_door *d, const char *path);
 sql_door_fn sql_export_store, sql_import_store; /* sql_import.c: 'h5mem' */
 sql_door_fn sql_md_export, sql_md_import;       /* sql_door_md_out.c, sql_door_md.c: 'markdown' */
-/* In sql_door_md_rows.c. Is a file a daily log of rows? Its rows, counted in *rows, up to
- * sql_door_link; s is changed. */
-int sql_md_has_rows(const char *s, size_t n);
+/* The rows of a daily log (sql_md_has_rows), counted in *rows, up to sql_door_link; changes s. */
 int sql_md_rows(sql_door *d, char *s, size_t n, sqlite3_int64 *rows);
 sql_door_fn sql_claw_export, sql_claw_import; /* sql_door_claw_out.c, sql_door_claw.c: 'clawhdf5' */
 sql_door_fn sql_vec0_import, sql_fts5_import; /* sql_door_peers.c: of the table d->source */

@@ -132,7 +132,7 @@ static void find_rows(reader *r)
             hi = mid;
         }
     }
-    r->rows = r->old + lo;
+    r->rows = r->old ? r->old + lo : NULL;
     r->nrow = 0;
     while (lo + r->nrow < r->nold &&
            compare_bytes(r->rows[r->nrow].channel, r->rows[r->nrow].path, r->path, n) == 0) {

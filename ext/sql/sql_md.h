@@ -48,5 +48,7 @@ char *sql_md_tags(const char *tags, size_t n, int64_t number);
 #define SQL_MD_MARK "<!-- h5mem rows"
 /* And what begins the comment below the heading of each (sql_door_md_rows.c). */
 #define SQL_MD_ROW  "<!-- h5mem row "
+/* Is a file such rows? */
+int sql_md_has_rows(const char *s, size_t n);
 
 #endif

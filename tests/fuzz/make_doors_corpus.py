@@ -36,6 +36,25 @@ Title
 -->\r
 ### c
 """
+LOG = b"""<!-- h5mem rows -->
+
+# 1970-01-01
+
+## 00:00:00 s (user)
+<!-- h5mem row 7 f5671f08 {"id":7,"timestamp":0.0,"session":"s","source":"user","superseded_by":9} -->
+
+# in it
+
+# 1970-01-02
+
+## 00:00:00
+<!-- h5mem row - {"id":9,"timestamp":86400.0,"tags":"a,b"} -->
+
+## 00:00:01
+<!-- h5mem row 4 00000000 {} -->
+
+edited
+"""
 STATEMENTS = [b"CREATE VIRTUAL TABLE f USING vec0(k integer primary key, embedding float[2] "
               b"distance_metric=l2, +tags text)",
               b"CREATE VIRTUAL TABLE IF NOT EXISTS \"f\" USING [fts5]('content', embedding UNINDEXED, tags, tokenize = "
@@ -49,6 +68,7 @@ def main():
         old.unlink()
     (CORPUS / "seed_jsonl").write_bytes(b"\0" + JSON)
     (CORPUS / "seed_markdown").write_bytes(b"\1" + MARKDOWN)
+    (CORPUS / "seed_log").write_bytes(b"\1" + LOG)
     with tempfile.TemporaryDirectory() as tmp:
         claw(tmp + "/c.h5", [(t, v[:2], *rest) for t, v, *rest in ROWS[:3]], dim=2)
         (CORPUS / "seed_claw").write_bytes(b"\2" + pathlib.Path(tmp, "c.h5").read_bytes())

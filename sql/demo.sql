@@ -64,7 +64,7 @@ SELECT round(score, 4) AS score, round(distance, 3) AS distance, round(rank, 2) 
        content FROM memory
  WHERE embedding MATCH (SELECT vector FROM question WHERE name = 'claim')
    AND content MATCH (SELECT text FROM question WHERE name = 'claim')
- ORDER BY score DESC LIMIT 7;
+ ORDER BY score DESC LIMIT 8;
 
 -- == By time: what held when? =====================================================
 

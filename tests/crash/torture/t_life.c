@@ -246,7 +246,6 @@ static int record(t_world *w)
         }
         r.id = id[i];
         r.content = content[i];
-        t_model_ungone(&w->work, r.id);
         t_model_set(&w->work, &r);
     }
     w->shared->recorded += 1 + both;

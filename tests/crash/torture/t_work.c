@@ -45,6 +45,7 @@ int t_model_has(const t_model *m, int64_t id)
 void t_model_set(t_model *m, const t_row *r)
 {
     int i = t_model_place(m, r->id);
+    t_model_ungone(m, r->id); // a row of that id takes the place of an evicted one
     if (!t_model_has(m, r->id)) {
         memmove(m->row + i + 1, m->row + i, (size_t)(m->nrow - i) * sizeof *r);
         m->nrow++;
@@ -107,7 +108,7 @@ static t_row random_row(t_world *w, int64_t id)
     return r;
 }
 
-/* No row's, and of none that may come back, but for one chance in many. */
+/* No row's, and of none that may come back. */
 static int64_t free_id(t_world *w)
 {
     const t_model *m = &w->work;
@@ -553,7 +554,6 @@ static void import(t_world *w)
     rc = rc ? rc
             : t_world_run(w, "SELECT h5mem_import('memory', '%srows.jsonl', 'jsonl')", w->folder);
     for (int i = 0; i < was.nrow && !rc; i++) {
-        t_model_ungone(&w->work, was.row[i].id);
         t_model_set(&w->work, &was.row[i]);
     }
     if (rc) {

@@ -59,6 +59,8 @@ SELECT id, distance FROM c10k WHERE embedding MATCH :q AND k = 10 AND exact = 1;
 --! end
 
 --! row exact_10k_l2 per 10000 rows
+--! answers no row: the nearest ten of 10,000 in less than one pass over their floats
+--! versus scan_avx512_10k_c 1
 --! setup
 CREATE VIRTUAL TABLE l USING h5mem('l.h5', dim=384, metric=l2);
 INSERT INTO l(embedding, timestamp) SELECT embedding, timestamp FROM c10k ORDER BY id;

@@ -43,8 +43,8 @@ struct sql_cursor {
     int track;        /* rows yet to come that count as accessed */
     uintptr_t serial; /* of the row it is on, once the table's own column was read; else 0 */
     sql_cursor *next; /* of the connection's */
-    sql_when when;    /* as dates below */
-    sql_dates dates;  /* that ask names, as long as rows is open; the last, since it is large */
+    sql_dates dates;  /* that ask names, as long as rows is open; from here on nothing is zeroed */
+    sql_when when;    /* likewise */
 };
 
 /* What xFilter puts together; freed by query_free. */
@@ -55,8 +55,8 @@ typedef struct query {
     int64_t limit, offset;
     sqlite3_value *text; /* the text query */
     unsigned fields;
-    double context; /* where the query gives none */
-    uint32_t labels[ST_LABELS_MAX];
+    double context;                 /* where the query gives none */
+    uint32_t labels[ST_LABELS_MAX]; /* not zeroed; the last */
 } query;
 
 static void query_free(query *w)
@@ -300,7 +300,7 @@ int sql_cursor_filter(sqlite3_vtab_cursor *base, int idx_num, const char *idx_st
     st_error err;
     query w;
     st_error_none(&err);
-    st_zero(&w, sizeof w);
+    st_zero(&w, offsetof(query, labels));
     w.q.k = w.limit = -1;
     drop_rows(c);
     sql_db_begin(t->db);

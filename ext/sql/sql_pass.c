@@ -590,6 +590,7 @@ int sql_pass_run(void *ctx, sql_table *t)
     }
     if (rc == SQLITE_OK) {
         rc = run(&w);
+        rc = rc == SQLITE_OK && w.pass->list ? sqlite3_str_errcode(w.pass->list) : rc;
         st_ages_free(&w.a);
         sqlite3_free(w.room);
         sqlite3_free(w.by);

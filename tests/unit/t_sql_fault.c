@@ -206,6 +206,10 @@ static void test_writes(void **ctx)
         "SELECT h5mem_record('memory', 'a plan for May', 'a plan is noted', 's', 5, '[1,2,3,4]', "
         "NULL,"
         " 'shift')",
+        "SELECT h5mem_config('memory', 'working_capacity', 1), h5mem_consolidate('memory', 9);"
+        "SELECT h5mem_restore('memory', id) FROM h5mem_events('memory') WHERE kind = 'evict'",
+        "SELECT h5mem_touch('memory', 2, 9)",
+        "SELECT h5mem_tick('memory', 9)",
         "SELECT h5mem_forget('memory', 'match', 'words')",
         "SELECT h5mem_forget('memory', 'session', 's')",
         "SELECT h5mem_config('memory', 'scan', 'on'), h5mem_config('memory', 'rate_user', 1);"
@@ -287,9 +291,11 @@ static void test_reads(void **ctx)
         "SELECT h5mem_export('memory', 'out.md', 'markdown')",
         "SELECT h5mem_export('memory', 'out/', 'markdown')",
         "EXPLAIN QUERY PLAN SELECT id FROM memory WHERE embedding MATCH '[1,1,0,0]' AND n = 3",
+        "SELECT h5mem_consolidate('memory', 9, 'dry')",
     };
     (void)ctx;
     sqlite3 *db = host();
+    run(db, "SELECT h5mem_config('memory', 'promote_importance', 0)"); // so that a pass has moves
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
         sweep_read(db, statements[i]);
     }

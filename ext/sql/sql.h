@@ -371,6 +371,8 @@ int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **e
 const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
 /* Replaces *out by the stream of a row's content, tags and session (ST_NULL: none). */
 int sql_tokenize_row(sql_tokenizer *tok, const st_value text[3], sql_tokens *out);
+/* The same of a row of the table, a value a column; without texts nothing is made. */
+int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out);
 void sql_tokens_free(sql_tokens *t);
 /* What a text is: a row's, words of a query, the same ending with the beginning of a word, a
  * query's phrase, and that. */
@@ -596,6 +598,7 @@ typedef struct sql_watch {
     int64_t seen;  /* the greatest id that the last pass saw */
 } sql_watch;
 int sql_life_watch(sql_table *t, sql_watch *out);
+int sql_life_due(const sql_watch *w, int64_t id); /* does this row bring a pass? */
 int sql_life_inserted(sql_table *t, const sql_watch *w, int64_t id);
 void sql_has_tag_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv);
 /* sql_vector.c */

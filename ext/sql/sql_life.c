@@ -115,11 +115,14 @@ int sql_life_watch(sql_table *t, sql_watch *out)
     return SQLITE_OK;
 }
 
+int sql_life_due(const sql_watch *w, int64_t id)
+{
+    return w->every > 0 && id > w->seen && (uint64_t)id - (uint64_t)w->seen >= (uint64_t)w->every;
+}
+
 int sql_life_inserted(sql_table *t, const sql_watch *w, int64_t id)
 {
-    return w->every > 0 && id > w->seen && (uint64_t)id - (uint64_t)w->seen >= (uint64_t)w->every
-               ? sql_consolidate_command(t)
-               : SQLITE_OK;
+    return sql_life_due(w, id) ? sql_consolidate_command(t) : SQLITE_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- touch */

@@ -17,10 +17,11 @@
  *   vectors at unit length. Sources are user or correction, and assistant; channel is conversation;
  *   importance is that of h5mem_importance where auto_importance is on.
  *
- * Rows go in as INSERTs nested in one statement of the caller's connection (sql_inside): the
- * exchange joins its transaction and is there whole or not at all, also when memory is short. So
- * does the event `record` about it, which has the decision and what led to it, but nothing that was
- * said.
+ * All of it is one statement of the caller's connection (sql_inside), which writes the rows as an
+ * INSERT does: with the alerts of sql_guard.h, what track_access remembers, and the pass that
+ * consolidate_every brings. The exchange joins the caller's transaction and is there whole or not
+ * at all, also when memory is short. So does the event `record` about it, which has the decision
+ * and what led to it, but nothing that was said.
  *
  * ERRORS   each names the table, the file and the value.
  *
@@ -265,50 +266,60 @@ static int importance(record *r, const char *text, size_t n, const float *vector
     return SQLITE_OK;
 }
 
-static int prepare(sql_table *t, sqlite3_stmt **out)
+static st_value text_value(const char *text, size_t n)
 {
-    char *sql = sqlite3_mprintf("INSERT INTO \"%w\".\"%w\"(content, embedding, timestamp, session, "
-                                "channel, source, importance)"
-                                " VALUES(?1, ?2, ?3, ?4, 'conversation', ?5, ?6)",
-                                t->schema, t->name);
-    int rc = sql ? sqlite3_prepare_v2(t->db->db, sql, -1, out, NULL) : SQLITE_NOMEM;
-    sqlite3_free(sql);
-    return rc;
+    return (st_value){.type = ST_TEXT, .p = text, .n = n};
+}
+
+/* Puts the row, and notes what a guard has to note of it. */
+static int put(record *r, st_value *values, sql_tokens *tokens)
+{
+    sql_table *t = r->t;
+    sql_guard guard = {.on = 0};
+    st_error err = {0};
+    int64_t id = 0;
+    int rc = sql_guard_look(t, &guard);
+    rc = rc == SQLITE_OK ? sql_row_tokens(t, values, tokens) : rc;
+    rc = rc == SQLITE_OK && guard.on ? sql_guard_admit(t, &guard, values) : rc;
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    st_row row = {values, tokens->bytes, tokens->n};
+    if (st_put(t->store->conn, &row, &id, &err) != ST_OK) {
+        return sql_fail_st(t, &err);
+    }
+    r->saved[r->nsaved++] = id;
+    return guard.on ? sql_guard_note(t, &guard, id, &values[ST_COL_CONTENT], 0) : SQLITE_OK;
 }
 
 /* One row. worth: its importance. */
 static int save(record *r, const char *text, size_t n, const float *vector, int source,
                 double worth)
 {
-    static const char *const names[] = {NULL, "user", "assistant", NULL, NULL, NULL, "correction"};
-    sqlite3_stmt *stmt = NULL;
-    size_t bytes = (size_t)st_conn_info(r->t->store->conn)->dim * sizeof *vector;
-    int rc = prepare(r->t, &stmt);
-    if (rc == SQLITE_OK) {
-        sqlite3_bind_text64(stmt, 1, text, n, SQLITE_STATIC, SQLITE_UTF8);
-        sqlite3_bind_value(stmt, 3, r->time);
-        sqlite3_bind_value(stmt, 4, r->session);
-        sqlite3_bind_text(stmt, 5, names[source], -1, SQLITE_STATIC);
-        if (vector) {
-            sqlite3_bind_blob64(stmt, 2, vector, bytes, SQLITE_STATIC);
-        }
-        if (r->life.auto_importance) {
-            sqlite3_bind_double(stmt, 6, worth);
-        }
+    const char *name = sql_source_names[source];
+    size_t columns = (size_t)sql_table_columns(r->t);
+    sql_tokens tokens = {0};
+    st_value *v = sqlite3_malloc64(columns * sizeof *v);
+    if (!v) {
+        return SQLITE_NOMEM;
     }
-    if (rc == SQLITE_OK) {
-        sqlite3_step(stmt);
+    memset(v, 0, columns * sizeof *v);
+    v[ST_COL_CONTENT] = text_value(text, n);
+    if (vector) {
+        v[ST_COL_EMBEDDING].type = ST_BLOB;
+        v[ST_COL_EMBEDDING].p = vector;
+        v[ST_COL_EMBEDDING].n = (size_t)st_conn_info(r->t->store->conn)->dim * sizeof *vector;
     }
-    int done = sqlite3_finalize(stmt);
-    if (rc == SQLITE_OK && done != SQLITE_OK) {
-        // what the nested statement said is what this one says
-        sqlite3_free(r->t->base.zErrMsg);
-        r->t->base.zErrMsg = sqlite3_mprintf("%s", sqlite3_errmsg(r->t->db->db));
+    v[ST_COL_CHANNEL] = text_value("conversation", strlen("conversation"));
+    v[ST_COL_SOURCE] = text_value(name, strlen(name));
+    if (r->life.auto_importance) {
+        v[ST_COL_IMPORTANCE] = (st_value){.type = ST_REAL, .r = worth};
     }
-    rc = rc == SQLITE_OK ? done : rc;
-    if (rc == SQLITE_OK) {
-        r->saved[r->nsaved++] = sqlite3_last_insert_rowid(r->t->db->db);
-    }
+    int rc = sql_row_value(r->t, ST_COL_TIMESTAMP, r->time, &v[ST_COL_TIMESTAMP]);
+    rc = rc == SQLITE_OK ? sql_row_value(r->t, ST_COL_SESSION, r->session, &v[ST_COL_SESSION]) : rc;
+    rc = rc == SQLITE_OK ? put(r, v, &tokens) : rc;
+    sql_tokens_free(&tokens);
+    sqlite3_free(v);
     return rc;
 }
 
@@ -473,13 +484,26 @@ static int note_decision(const record *r)
     return rc;
 }
 
+/* The pass that the last row may bring. */
+static int age(sql_table *t, const sql_watch *w, int64_t id)
+{
+    sql_pass p = {.now = sql_now()};
+    return sql_life_due(w, id) ? sql_pass_run(&p, t) : SQLITE_OK;
+}
+
 /* Inside xUpdate: what was decided, and the events about it. */
 static int write_down(void *ctx, sql_table *t)
 {
     record *r = ctx;
+    sql_watch watch = {0};
     int rc = sql_txn_write(t);
-    rc = rc == SQLITE_OK && !r->skipped[0] ? save_all(r) : rc;
-    return rc == SQLITE_OK ? note_decision(r) : rc;
+    if (rc == SQLITE_OK && !r->skipped[0]) {
+        rc = sql_track_write(t);
+        rc = rc == SQLITE_OK ? sql_life_watch(t, &watch) : rc;
+        rc = rc == SQLITE_OK ? save_all(r) : rc;
+    }
+    rc = rc == SQLITE_OK ? note_decision(r) : rc;
+    return rc == SQLITE_OK && r->nsaved ? age(t, &watch, r->saved[r->nsaved - 1]) : rc;
 }
 
 void sql_record_fn(sqlite3_context *ctx, int argc, sqlite3_value **argv)

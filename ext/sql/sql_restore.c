@@ -28,19 +28,6 @@ static int read_row(sql_table *t, st_view *view, uint64_t row, st_value *out)
     return SQLITE_OK;
 }
 
-static int tokenize(sql_table *t, const st_value *v, sql_tokens *out)
-{
-    st_value text[VEC_FIELDS];
-    sql_tokenizer *tok;
-    int some = 0;
-    for (int f = 0; f < VEC_FIELDS; f++) {
-        text[f] = v[sql_field_columns[f]];
-        some |= text[f].type != ST_NULL;
-    }
-    int rc = some ? sql_table_tokenizer(t, &tok) : SQLITE_OK;
-    return rc == SQLITE_OK && some ? sql_tokenize_row(tok, text, out) : rc;
-}
-
 static int put_back(restore *r, sql_table *t, st_view *view, uint64_t row)
 {
     st_value *v = sqlite3_malloc64((size_t)sql_table_columns(t) * sizeof *v);
@@ -48,7 +35,7 @@ static int put_back(restore *r, sql_table *t, st_view *view, uint64_t row)
     st_error err = {0};
     int64_t id;
     int rc = v ? read_row(t, view, row, v) : SQLITE_NOMEM;
-    rc = rc == SQLITE_OK ? tokenize(t, v, &tokens) : rc;
+    rc = rc == SQLITE_OK ? sql_row_tokens(t, v, &tokens) : rc;
     if (rc == SQLITE_OK) {
         st_row put = {v, tokens.bytes, tokens.n};
         int st = st_event(t->store->conn, sql_now(), "restore", &r->id, NULL, &err);

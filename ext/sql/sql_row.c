@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sql.h"
+#include "sql_ask.h"
 #include "sql_value.h"
 #include "vec.h"
 
@@ -182,4 +182,24 @@ int sql_row_value(sql_table *t, int col, sqlite3_value *v, st_value *out)
     out->p = want == ST_TEXT ? (const void *)sqlite3_value_text(v) : sqlite3_value_blob(v);
     out->n = (size_t)sqlite3_value_bytes(v);
     return want == ST_TEXT && !out->p ? SQLITE_NOMEM : SQLITE_OK;
+}
+
+int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out)
+{
+    st_value text[VEC_FIELDS];
+    sql_tokenizer *tok;
+    int some = 0;
+    for (int f = 0; f < VEC_FIELDS; f++) {
+        text[f] = values[sql_field_columns[f]];
+        some |= text[f].type != ST_NULL;
+    }
+    int rc = some ? sql_table_tokenizer(t, &tok) : SQLITE_OK;
+    if (rc == SQLITE_OK && some) {
+        rc = sql_tokenize_row(tok, text, out);
+        if (rc != SQLITE_OK) {
+            sql_fail(t, rc, "the tokenizer failed on content, tags or session: %s",
+                     sqlite3_errstr(rc));
+        }
+    }
+    return rc;
 }

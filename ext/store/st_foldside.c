@@ -3,8 +3,10 @@
  * ones lose their live byte.
  *
  * EVENTS    When an eighth more of them show than the option event_limit says, the oldest go, down
- *           to the limit: alerts last. So a flush looks at old events once in an eighth of the
- *           limit. It is no part of any transaction; who reads an older state keeps what it has.
+ *           to the limit: alerts last, and first those that have been written again since, which
+ *           h5mem_forget has silenced and which would else pass for the newest. So a flush looks at
+ *           old events once in an eighth of the limit. It is no part of any transaction; who reads
+ *           an older state keeps what it has.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -145,35 +147,58 @@ static int showing(st_fold *f, int side, const ended *e, uint8_t *live, uint64_t
     return ST_OK;
 }
 
-/* Ends up to over of the oldest, alerts too or not. */
-static int drop_from_file(st_fold *f, uint8_t *live, int alerts, uint64_t *over, ended *e,
-                          st_error *err)
+/* Which events a pass takes, in the order of the records. */
+enum { PASS_AGAIN, PASS_OLD, PASS_ALERTS, PASSES };
+
+typedef struct pass {
+    int what;
+    uint64_t over; /* so many are too many */
+    int64_t most;  /* the greatest number so far */
+} pass;
+
+static int looked_at(const pass *p)
+{
+    return p->what == PASS_AGAIN ? ST_EVENT_SEQ : ST_EVENT_KIND;
+}
+
+/* v: what looked_at says. */
+static int goes(pass *p, const st_value *v)
+{
+    int yes = p->what == PASS_ALERTS || (p->what == PASS_OLD && !st_alert_kind(v));
+    if (p->what == PASS_AGAIN) {
+        yes = v->i < p->most;
+        p->most = yes ? p->most : v->i;
+    }
+    return yes;
+}
+
+static int drop_from_file(st_fold *f, uint8_t *live, pass *p, ended *e, st_error *err)
 {
     uint64_t n = f->gen->image->side[ST_EVENTS].n;
-    for (uint64_t row = 0; row<n && * over> 0; row++) {
-        st_value kind;
+    for (uint64_t row = 0; row < n && p->over > 0; row++) {
+        st_value v;
         if (!live[row]) {
             continue;
         }
-        ST_TRY(st_read_side_value(&f->reader, ST_EVENTS, row, ST_EVENT_KIND, &kind, err));
-        if (alerts || !st_alert_kind(&kind)) {
+        ST_TRY(st_read_side_value(&f->reader, ST_EVENTS, row, looked_at(p), &v, err));
+        if (goes(p, &v)) {
             live[row] = 0;
             e->c[e->n].row = row;
             e->c[e->n++].bytes[0] = ST_LIVE_DEAD;
-            --*over;
+            p->over--;
         }
     }
     return ST_OK;
 }
 
-static void drop_new(side_ctx *k, int alerts, uint64_t *over)
+static void drop_new(side_ctx *k, pass *p)
 {
     size_t kept = 0;
     for (size_t i = 0; i < k->n; i++) {
-        st_value kind;
-        st_rec_value(k->rec[i], ST_EVENT_KIND, &kind);
-        if (*over > 0 && (alerts || !st_alert_kind(&kind))) {
-            --*over;
+        st_value v;
+        st_rec_value(k->rec[i], looked_at(p), &v);
+        if (p->over > 0 && goes(p, &v)) {
+            p->over--;
         } else {
             k->rec[kept++] = k->rec[i];
         }
@@ -184,15 +209,16 @@ static void drop_new(side_ctx *k, int alerts, uint64_t *over)
 static int drop_old(st_fold *f, side_ctx *k, ended *e, st_error *err)
 {
     int64_t limit = f->gen->options.life.event_limit;
-    uint64_t n = f->gen->image->side[ST_EVENTS].n, nlive = 0, over = 0;
+    uint64_t n = f->gen->image->side[ST_EVENTS].n, nlive = 0;
+    pass p = {.most = INT64_MIN};
     uint8_t *live = h5_malloc((size_t)n + 1);
     int rc = live ? showing(f, ST_EVENTS, e, live, &nlive, err) : st_nomem(err);
     if (!rc && limit >= 0 && nlive + k->n > (uint64_t)limit + (uint64_t)limit / 8) {
-        over = nlive + k->n - (uint64_t)limit;
+        p.over = nlive + k->n - (uint64_t)limit;
     }
-    for (int alerts = 0; alerts < 2 && over && !rc; alerts++) {
-        rc = drop_from_file(f, live, alerts, &over, e, err);
-        drop_new(k, alerts, &over);
+    for (; p.what < PASSES && p.over > 0 && !rc; p.what++) {
+        rc = drop_from_file(f, live, &p, e, err);
+        drop_new(k, &p);
     }
     qsort(e->c, e->n, sizeof *e->c, by_row);
     h5_free(live);

@@ -424,6 +424,20 @@ def test_only_so_many_events_are_kept(con, connect):
     assert one(con, "SELECT h5mem_verify('memory')") == "ok"
 
 
+@pytest.mark.parametrize("between", ["nothing", "flush", "compact"])
+def test_a_silenced_event_is_no_new_one(con, between):
+    one(con, "SELECT h5mem_config('memory', 'event_limit', 16)")
+    for n in range(1, 19):
+        con.execute("INSERT INTO memory_sessions(id) VALUES (?)", (f"s{n}",))
+    one(con, "SELECT h5mem_forget('memory', 'session', 's3')")
+    if between != "nothing":
+        one(con, f"SELECT h5mem_{between}('memory')")
+    con.execute("INSERT INTO memory_sessions(id) VALUES ('s19')")
+    one(con, "SELECT h5mem_flush('memory')")
+    assert events(con, columns="seq") == [(n,) for n in range(4, 20)]
+    assert one(con, "SELECT h5mem_verify('memory')") == "ok"
+
+
 def test_an_eviction_tells_what_went(con):
     put(con, 'said "so"\n', importance=0.1, session="s-1", timestamp=1e9)
     put(con, "stays", importance=0.9, timestamp=1.8e9)

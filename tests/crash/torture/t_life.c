@@ -17,7 +17,7 @@
 #include "t_text.h"
 #include "t_world.h"
 
-enum { MOVES = 2 * T_ROWS, LATER = 2000000 };
+enum { MOVES = 2 * T_ROWS, LATER = 2000000, JSON = 32768 };
 
 typedef struct move {
     int64_t id;
@@ -56,6 +56,22 @@ static int take_number(void *ctx, int n, char **value, char **name)
     return 0;
 }
 
+/* A single text. What is in it is read here: SQLite's own JSON gives NULL where memory is short. */
+static int take_text(void *ctx, int n, char **value, char **name)
+{
+    (void)n;
+    (void)name;
+    snprintf(ctx, JSON, "%s", value[0] ? value[0] : "");
+    return 0;
+}
+
+/* The number behind the first of these. */
+static long number_of(const char *json, const char *name)
+{
+    const char *p = strstr(json, name);
+    return p ? strtol(p + strlen(name), NULL, 10) : -1;
+}
+
 static t_row *some_row(t_world *w)
 {
     return w->work.nrow ? &w->work.row[below(w, w->work.nrow)] : NULL;
@@ -63,18 +79,19 @@ static t_row *some_row(t_world *w)
 
 /* --------------------------------------------------------------------------------------- passes */
 
-static int take_move(void *ctx, int n, char **value, char **name)
+/* The moves that a dry pass lists: {"id":7,"do":"promote","from":"working","to":"episodic",...}. */
+static void read_moves(const char *json, moves *m)
 {
-    moves *m = ctx;
-    (void)n;
-    (void)name;
-    if (m->n == MOVES) {
-        return 1;
+    const char *p = json;
+    m->n = 0;
+    while (m->n < MOVES && (p = strstr(p, "{\"id\":")) != NULL) {
+        const char *end = strchr(p, '}');
+        const char *to = strstr(p, "\"to\":\"");
+        move *one = &m->move[m->n++];
+        one->id = strtoll(p + 6, NULL, 10);
+        one->to = !to || to > end ? -1 : to[6] == 'e' ? 1 : 2;
+        p = end;
     }
-    m->move[m->n++] = (move){strtoll(value[0], NULL, 10), !value[1]                       ? -1
-                                                          : !strcmp(value[1], "episodic") ? 1
-                                                                                          : 2};
-    return 0;
 }
 
 static void apply(t_model *m, const move *one)
@@ -96,12 +113,11 @@ static void apply(t_model *m, const move *one)
 int t_life_plan(t_world *w, int *now, int *count)
 {
     moves all = {.n = 0};
+    char json[JSON] = "";
     int rc;
     *now = LATER + below(w, 1000000);
-    rc = t_world_ask(w, take_move, &all,
-                     "SELECT value ->> '$.id', value ->> '$.to' FROM "
-                     "json_each(h5mem_consolidate('memory', %d, 'dry'), '$.moves')",
-                     *now);
+    rc = t_world_ask(w, take_text, json, "SELECT h5mem_consolidate('memory', %d, 'dry')", *now);
+    read_moves(json, &all);
     for (int i = 0; i < all.n && rc == SQLITE_OK; i++) {
         w->shared->evicted += all.move[i].to < 0;
         if (!t_model_has(&w->work, all.move[i].id)) {
@@ -115,11 +131,9 @@ int t_life_plan(t_world *w, int *now, int *count)
 
 int t_life_pass(t_world *w, int now, int count)
 {
-    long done = 0;
-    int rc = t_world_ask(w, take_number, &done,
-                         "SELECT (value ->> '$.promoted') + (value ->> '$.evicted') FROM (SELECT "
-                         "h5mem_consolidate('memory', %d) AS value)",
-                         now);
+    char json[JSON] = "";
+    int rc = t_world_ask(w, take_text, json, "SELECT h5mem_consolidate('memory', %d)", now);
+    long done = number_of(json, "\"promoted\":") + number_of(json, "\"evicted\":");
     if (rc == SQLITE_OK && done != count) {
         t_world_fail(w, "a pass did %ld things, a dry one %d", done, count);
     }
@@ -208,20 +222,9 @@ static int forget(t_world *w)
     return rc;
 }
 
-/* The ids of an exchange. */
-static int take_saved(void *ctx, int n, char **value, char **name)
-{
-    int64_t *id = ctx;
-    (void)n;
-    (void)name;
-    id[0] = value[0] ? strtoll(value[0], NULL, 10) : -1;
-    id[1] = value[1] ? strtoll(value[1], NULL, 10) : -1;
-    return 0;
-}
-
 static int record(t_world *w)
 {
-    char text[2][T_TEXT_MOST];
+    char text[2][T_TEXT_MOST], json[JSON] = "";
     int both = below(w, 2), rc;
     int64_t id[2] = {-1, -1};
     t_row r = {
@@ -232,13 +235,14 @@ static int record(t_world *w)
     }
     t_text(content[0], text[0]);
     t_text(content[1], text[1]);
-    rc = t_world_ask(w, take_saved, id,
-                     "SELECT v ->> '$.saved[0]', v ->> '$.saved[1]' FROM (SELECT "
-                     "h5mem_record('memory', %Q, %Q, 's-%d', %d, NULL, NULL) AS v)",
-                     text[0], both ? text[1] : NULL, r.session, r.stamp);
+    rc = t_world_ask(w, take_text, json,
+                     "SELECT h5mem_record('memory', %Q, %Q, 's-%d', %d, NULL, NULL)", text[0],
+                     both ? text[1] : NULL, r.session, r.stamp);
     if (rc) {
         return rc;
     }
+    id[0] = number_of(json, "\"saved\":[");
+    id[1] = both ? number_of(json, ",") : -1;
     for (int i = 0; i <= both; i++) {
         if (id[i] < 0 || t_model_has(&w->work, id[i])) {
             t_world_fail(w, "an exchange was given the ids %lld, %lld", (long long)id[0],

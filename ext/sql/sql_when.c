@@ -7,7 +7,9 @@
  * date without such words as last, since, before means every day that fulfils it (sql_dates.c): all
  * that happened in any May. With them, or yesterday and the like, what h5mem_time makes of it by
  * the clock: the longest run of words that it understands, around all that are neither of the other
- * two. A word such as "first", "summer" or "morning" by itself is a word.
+ * two. A word such as "first", "summer" or "morning" by itself is a word, as is a lone "december",
+ * "2026" or "yesterday": there has to be something that asks ("in December"), or a number beside a
+ * name ("December 2026"), or three numbers (2026-12-01).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -130,19 +132,23 @@ int sql_when_read(const char *s, size_t n, sql_dates *dates, sql_when *out)
     word w[WORDS_MAX];
     int count = split(s, n, w), first = -1, last = -1, dated = dates->n > 0;
     int turned = 0, timed = 0, now = 0; // a word that turns a time, a time, one that is both
+    int asks = 0, number = 0, name = 0;
     *out = (sql_when){.dates = dates};
     for (int i = 0; i < count; i++) {
         int date = is_date(&w[i]);
         turned |= AMONG(w[i].low, relative);
         timed |= date || AMONG(w[i].low, unit);
         now |= AMONG(w[i].low, today);
+        number += is_digit(w[i].s[0]);
+        name |= AMONG(w[i].low, named);
+        asks |= !date && (asks_anything(&w[i]) || AMONG(w[i].low, relative));
         if (date || !asks_anything(&w[i])) {
             first = first < 0 ? i : first;
             last = i;
             dated &= date;
         }
     }
-    if (first < 0) {
+    if (first < 0 || !(asks || (number && name) || number >= 3)) {
         return 0;
     }
     return (((turned && timed) || now) && find_range(w, count, first, last, out)) || dated;

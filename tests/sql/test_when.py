@@ -62,7 +62,8 @@ def test_with_a_vector_a_filter_and_the_worst_first(con):
 
 @pytest.mark.parametrize("text", ["the boat in May", "Did Ann move in 2023?", '"happened" in May 2023', "-rain +May",
                                   "happened", "what did we say?", "may I?", "marches", "",
-                                  "first", "morning", "the last thing", "summer", "week", "day"])
+                                  "first", "monday", "2023", "may", "yesterday", "may june", "2023 08",
+                                  "morning", "the last thing", "summer", "week", "day"])
 def test_other_questions_find_what_their_words_find(con, text):
     words = con.execute("SELECT count(*) FROM memory WHERE content MATCH ? AND rank < 0", (text,)).fetchone()[0]
     shown = {i for i in ask(con, text)}

@@ -25,7 +25,7 @@ enum { VECTOR, TEXT };
 #define SHORT_ADD  50.0
 #define SHORT_TURN 100.0
 #define ASKS       0.5
-#define SPEAKER    1.5
+#define SPEAKER    2.0
 // The weight of a neighbour by how many turns away it is, beside that of the one next to a turn.
 const double st_fades[ST_TURN_STEPS] = {1, 1.0 / 3};
 #define FADES (1 + 1.0 / 3) // all of one side

@@ -9,7 +9,7 @@
  *           content: a short turn says little
  * CONTEXT   own + w * (before + after), the parts of the rows next to it in the session, and a
  *           third of those of the rows behind these; halved for a turn that asks where the query
- *           asks, since a question seldom answers one; half as much again for a turn that begins
+ *           asks, since a question seldom answers one; twice for a turn that begins
  *           with a word of the query ("Ann: ..." and what Ann did)
  * FUSION    weighted: mean of both, by weight. rrf: that mean times the reciprocal-rank sum over
  *           the two rankings (as a share of the most it can be): what both find goes ahead.

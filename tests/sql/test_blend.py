@@ -15,7 +15,7 @@ import pytest
 
 WORDS = "dark mode editor theme light colour window evening garden tomato".split()
 ENOUGH, SHORT_ADD, SHORT_TURN = 0.75, 50, 100
-FADES, SPEAKER, COUNTED = (1, 1 / 3), 1.5, 100
+FADES, SPEAKER, COUNTED = (1, 1 / 3), 2.0, 100
 SPEAKERS = ("", "", "Ann: ", "[Bob] ", "bob ", "Zoe Ann: ")
 
 

@@ -30,15 +30,18 @@ static void pack(packer *k, uint32_t v, unsigned bits)
 {
     k->held |= (uint64_t)v << k->bits;
     k->bits += bits;
-    while (k->bits >= 8) {
-        *k->p++ = (uint8_t)k->held;
-        k->held >>= 8;
-        k->bits -= 8;
+    if (k->bits >= 32) {
+        vec_put32(k->p, (uint32_t)k->held);
+        k->p += 4;
+        k->held >>= 32;
+        k->bits -= 32;
     }
 }
 
 static void pack_end(packer *k)
 {
+    for (; k->bits >= 8; k->bits -= 8, k->held >>= 8)
+        *k->p++ = (uint8_t)k->held;
     if (k->bits)
         *k->p++ = (uint8_t)k->held;
     k->held = 0;
@@ -63,12 +66,12 @@ static size_t put_block(uint8_t *p, const vec_post *post, uint32_t n, uint32_t b
     p[0] = (uint8_t)width(deltas);
     p[1] = (uint8_t)width(counts);
     at = before;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; p[0] && i < n; i++) {
         pack(&k, post[i].ord - at, p[0]);
         at = post[i].ord + 1;
     }
     pack_end(&k);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; p[1] && i < n; i++)
         pack(&k, post[i].tf - 1, p[1]);
     pack_end(&k);
     return (size_t)(k.p - p);

@@ -25,7 +25,7 @@ def expand(connect):
     return go
 
 
-def test_a_table_beside_the_query(connect):
+def test_a_table_beside_the_query(connect, in_tmp):
     con = connect("host.db")
     con.execute("CREATE VIRTUAL TABLE memory USING h5mem('m.h5', dim=2)")
     rows = con.execute("SELECT text, kind, weight FROM h5mem_expand('the api', 'memory')").fetchall()

@@ -211,7 +211,7 @@ static size_t runners_up(const vec_centroid_query *s, size_t nlist, size_t best,
 static uint32_t second_list(const vec_ivf_builder *b, const vec_centroid_query *s, size_t best)
 {
     size_t dim = b->ix.dim, cand[CANDIDATES], n = runners_up(s, b->ix.nlist, best, cand);
-    const float *c1 = b->centre + best * dim, *score = b->s.score, *products = s->dot;
+    const float *c1 = b->centre + best * dim, *score = s->score, *products = s->dot;
     float least = score[best] + LAMBDA * (dot(c1, c1, dim) - products[best]);
     uint32_t second = VEC_IVF_NO_ROW;
 

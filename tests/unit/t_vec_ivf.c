@@ -12,6 +12,7 @@
 #include "t_rng.h"
 #include "t_vectors.h"
 #include "vec.h"
+#include "vec_ivf.h"
 #include "vec_limits.h"
 
 #include <math.h>
@@ -340,6 +341,85 @@ static void heads_reach_their_recall(void **state)
                 assert_true((double)hits >= 0.96 * (double)wanted);
                 free_set(s);
             }
+}
+
+/* A row's first list (of its block) and second (whose cell names its place), from the image. */
+static void lists_of_rows(const vec_ivf *ix, uint32_t *first, uint32_t *second)
+{
+    const uint8_t *rows = ix->bytes + ix->at.rows, *cells = ix->bytes + ix->at.cells;
+
+    for (uint32_t l = 0; l < ix->nlist; l++) {
+        const vec_ivf_list *list = &ix->list[l];
+
+        for (uint32_t i = list->block * 32; i < (list->block + list->nblock) * 32; i++) {
+            uint32_t row;
+            memcpy(&row, rows + (size_t)4 * i, 4);
+            if (row != VEC_IVF_NO_ROW)
+                first[row] = l;
+        }
+        for (uint32_t c = list->cell; c < list->cell + list->ncell; c++) {
+            uint32_t cell[2];
+            memcpy(cell, cells + (size_t)8 * c, 8);
+            for (uint32_t i = cell[0]; i < cell[0] + cell[1]; i++) {
+                uint32_t row;
+                memcpy(&row, rows + (size_t)4 * i, 4);
+                second[row] = l;
+            }
+        }
+    }
+}
+
+/* |v - c|^2 + (v - c1).(v - c) / 2 */
+static double air(const float *v, const float *c1, const float *c, size_t dim)
+{
+    double sum = 0;
+
+    for (size_t j = 0; j < dim; j++) {
+        double d = (double)v[j] - (double)c[j];
+        sum += d * d + 0.5 * ((double)v[j] - (double)c1[j]) * d;
+    }
+    return sum;
+}
+
+/* The second list has the least value of all, the first one's own counting as none. */
+static void second_lists_are_the_papers(void **state)
+{
+    (void)state;
+    t_rng r = t_rng_start(77);
+
+    for (int metric = 0; metric < 2; metric++) {
+        set *s = make_set(&r, VEC_RAIRS, metric, CLUSTERS, 16, 4000);
+        const vec_ivf *ix = s->index;
+        size_t dim = s->dim, good = 0, all = 0, seconds = 0;
+        float *centre = get(ix->nlist * dim * sizeof *centre), *y = get(dim * sizeof *y);
+        uint32_t *first = get(s->n * sizeof *first), *second = get(s->n * sizeof *second);
+
+        memset(first, 0xff, s->n * sizeof *first);
+        memset(second, 0xff, s->n * sizeof *second);
+        lists_of_rows(ix, first, second);
+        for (size_t l = 0; l < ix->nlist; l++)
+            vec_centroid_decode(&ix->centroids, l, centre + l * dim);
+        for (size_t i = 0; i < s->n; i++) {
+            if (first[i] == VEC_IVF_NO_ROW)
+                continue;
+            vec_ivf_space(ix, s->x + i * dim, s->norm[i], y);
+            const float *c1 = centre + first[i] * dim;
+            double least = air(y, c1, c1, dim);
+            for (size_t l = 0; l < ix->nlist; l++)
+                least = fmin(least, air(y, c1, centre + l * dim, dim));
+            size_t took = second[i] == VEC_IVF_NO_ROW ? first[i] : second[i];
+            good += air(y, c1, centre + took * dim, dim) <= least + 1e-3 * fabs(least) + 1e-4;
+            seconds += second[i] != VEC_IVF_NO_ROW;
+            all++;
+        }
+        assert_true(all > 2000 && seconds > all / 10);
+        assert_true(good * 100 >= all * 99); // only the 16 nearest are looked at
+        free(centre);
+        free(y);
+        free(first);
+        free(second);
+        free_set(s);
+    }
 }
 
 /* Vectors that look for their own kind within clusters far apart. What is true of all trial queries
@@ -671,6 +751,7 @@ static int run(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_reach_their_recall),
+        cmocka_unit_test(second_lists_are_the_papers),
         cmocka_unit_test(tight_clusters_reach_it_too),
         cmocka_unit_test(every_row_comes_once),
         cmocka_unit_test(images_repeat_and_renumber),

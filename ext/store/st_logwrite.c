@@ -8,7 +8,8 @@
  * SPACE     a store into a page that the file system has no room for ends the process. So pages are
  *           only stored into when the file has them: a longer log is made so by writing zeros,
  *           which can fail, in steps that double up to STEP and end at what a flush leaves of the
- *           log. And only on file systems that write a page where it lies (st_maps_in_place).
+ *           log. And only on file systems that write a page where it lies (st_maps_in_place). LARGE
+ *           pieces that make the log longer are written by a call: zeros first would cost twice.
  * CUTTING   with the writer lock held nobody else cuts the log; its size is asked for when a
  *           transaction begins, and once more when it ends if there were statements in between.
  * FAILURE   what cannot be mapped or made longer is written by a call, and that says what is wrong.
@@ -18,7 +19,7 @@
  */
 #include "st_store.h"
 
-enum { WINDOW = 16 << 20, STEP = 256 << 10, PIECE = 64 << 10, PAGE = 4096 };
+enum { WINDOW = 16 << 20, STEP = 256 << 10, PIECE = 64 << 10, LARGE = 32 << 10, PAGE = 4096 };
 
 static int write_call(st_store *s, uint64_t at, const uint8_t *p, size_t n, st_error *err)
 {
@@ -62,9 +63,12 @@ static int lengthen(st_store *s, uint64_t end, uint64_t most)
 int st_log_write(st_store *s, uint64_t at, const uint8_t *p, size_t n, uint64_t keep, st_error *err)
 {
     uint64_t end = at + n;
+    int longer = end > s->log_bytes;
     if (!keep || end > WINDOW || s->log_bytes < ST_LOG_PAGE || !has_window(s) ||
-        (end > s->log_bytes && !lengthen(s, end, keep + ST_LOG_PAGE))) {
-        return write_call(s, at, p, n, err);
+        (longer && (n >= LARGE || !lengthen(s, end, keep + ST_LOG_PAGE)))) {
+        ST_TRY(write_call(s, at, p, n, err));
+        s->log_bytes = ST_MAX(s->log_bytes, end);
+        return ST_OK;
     }
     memcpy(s->window + at, p, n);
     return ST_OK;

@@ -371,7 +371,9 @@ int sql_tokenizer_get(sql_db *d, const char *spec, sql_tokenizer **out, char **e
 const char *sql_tokenizer_fingerprint(const sql_tokenizer *tok);
 /* Replaces *out by the stream of a row's content, tags and session (ST_NULL: none). */
 int sql_tokenize_row(sql_tokenizer *tok, const st_value text[3], sql_tokens *out);
-/* The same of a row of the table, a value a column; without texts nothing is made. */
+/* The same by the table's tokenizer, with the table's error; without texts nothing is made. */
+int sql_field_tokens(sql_table *t, const st_value text[3], sql_tokens *out);
+/* Of a row with a value a column. */
 int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out);
 void sql_tokens_free(sql_tokens *t);
 /* What a text is: a row's, words of a query, the same ending with the beginning of a word, a

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "sql_ask.h"
+#include "sql_text.h"
 #include "sql_value.h"
 
 enum { MARK_EMBEDDING = 1, MARK_CONTENT = 2, MARK_TABLE = 4 };
@@ -166,17 +167,12 @@ static int read_arg(sql_table *t, sql_cursor *c, query *w, const sql_arg *a, sql
     }
 }
 
-static int in_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
-
 // Words that a turn may begin with, as names do; stop words say nothing of who spoke.
 static void read_labels(const char *s, size_t n, query *w)
 {
     w->q.labels = w->labels;
     for (size_t i = 0, from; i < n && w->q.nlabel < ST_LABELS_MAX; i++) {
-        for (from = i; i < n && in_word(s[i]);) {
+        for (from = i; i < n && sql_is_letter(s[i]);) {
             i++;
         }
         uint32_t label = i > from && !sql_is_stop_word(s + from, i - from)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "sql.h"
+#include "sql_text.h"
 #include "sql_time.h"
 
 enum { WORDS_MAX = 256, LONGEST = 12 }; /* a question; what follows is not looked at */
@@ -34,16 +35,6 @@ static const char *const weekdays[] = {"monday", "tuesday",  "wednesday", "thurs
 static const char *const leads[] = {"in", "of",    "last", "this", "next",  "during", "since",
                                     "by", "early", "late", "mid",  "until", "before", "after"};
 
-static int is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
-
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Runs of letters, and runs of digits with the st, nd, rd, th of an ordinal. */
 static int split(const char *s, size_t n, word *out)
 {
@@ -52,9 +43,9 @@ static int split(const char *s, size_t n, word *out)
         size_t from = i;
         word *w = &out[count];
         *w = (word){.number = -1};
-        if (is_digit(s[i])) {
+        if (sql_is_digit(s[i])) {
             int v = 0;
-            for (; i < n && is_digit(s[i]); i++) {
+            for (; i < n && sql_is_digit(s[i]); i++) {
                 v = i - from < 4 ? v * 10 + (s[i] - '0') : -1;
             }
             w->digits = (int)(i - from);
@@ -63,9 +54,9 @@ static int split(const char *s, size_t n, word *out)
                                memcmp(s + i, "rd", 2) == 0 || memcmp(s + i, "th", 2) == 0)) {
                 i += 2;
             }
-        } else if (is_letter(s[i])) {
+        } else if (sql_is_letter(s[i])) {
             w->capital = s[i] >= 'A' && s[i] <= 'Z';
-            while (i < n && is_letter(s[i])) {
+            while (i < n && sql_is_letter(s[i])) {
                 i++;
             }
             for (size_t k = from; k < i && i - from < LONGEST; k++) {

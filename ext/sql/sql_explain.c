@@ -3,7 +3,7 @@
  *
  *     {"score":0.31, "distance":0.62, "rank":-7.1,
  *      "shares":{"text":0.18, "date":0.05, "vector":0.02, "before":0.1, "after":0.03},
- *      "sum":0.33, "factors":{"asks":1, "speaker":1.5, "fusion":0.94, "recency":...}}
+ *      "sum":0.33, "factors":{"asks":1, "speaker":2, "fusion":0.94, "recency":...}}
  *
  * Shares add up to sum (date is a share of text, within it); sum times the factors is the score, or
  * with mmr what likeness was taken from. What had no part is left out.

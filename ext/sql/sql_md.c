@@ -14,6 +14,7 @@
 
 #include "sql.h"
 #include "sql_md.h"
+#include "sql_text.h"
 #include "sql_value.h"
 
 typedef struct parser {
@@ -45,11 +46,6 @@ typedef struct line {
 static int is_space(char c)
 {
     return c == ' ' || c == '\t';
-}
-
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 static line next_line(const char *s, size_t n, size_t at)
@@ -177,7 +173,7 @@ static size_t list_mark(const parser *p, const char *s, size_t n)
         len = 1;
         one = 1;
     } else {
-        while (len < n && len < 9 && is_digit(s[len])) {
+        while (len < n && len < 9 && sql_is_digit(s[len])) {
             len++;
         }
         one = len == 1 && s[0] == '1';
@@ -229,9 +225,9 @@ static const char *opens_html(const char *s, size_t n)
         }
     }
     i += s[1] == '/';
-    while (i < n && k < sizeof name - 2 && (is_digit(s[i]) || (s[i] | 32) >= 'a') &&
+    while (i < n && k < sizeof name - 2 && (sql_is_digit(s[i]) || (s[i] | 32) >= 'a') &&
            (s[i] | 32) <= 'z') {
-        name[k++] = (char)(is_digit(s[i]) ? s[i] : s[i] | 32);
+        name[k++] = (char)(sql_is_digit(s[i]) ? s[i] : s[i] | 32);
         i++;
     }
     name[k++] = ' ';
@@ -473,7 +469,7 @@ int sql_md_path_date(const char *path, double *out)
     name = name ? name + 1 : path;
     size_t n = strlen(name);
     for (size_t i = 0; i + 10 <= n; i++) {
-        if ((i == 0 || !is_digit(name[i - 1])) && !is_digit(name[i + 10]) &&
+        if ((i == 0 || !sql_is_digit(name[i - 1])) && !sql_is_digit(name[i + 10]) &&
             sql_scan_time(name + i, 10, out)) {
             return 1;
         }
@@ -486,10 +482,10 @@ static int two_digits(const char *s, size_t n, size_t *i, int limit)
 {
     int v = 0;
     size_t k = *i;
-    while (k < n && k < *i + 2 && is_digit(s[k])) {
+    while (k < n && k < *i + 2 && sql_is_digit(s[k])) {
         v = v * 10 + (s[k++] - '0');
     }
-    int ok = k > *i && v < limit && !(k < n && is_digit(s[k]));
+    int ok = k > *i && v < limit && !(k < n && sql_is_digit(s[k]));
     *i = k;
     return ok ? v : -1;
 }
@@ -600,7 +596,7 @@ static int64_t number_of(const char *s, size_t n)
         return -1;
     }
     for (size_t i = 8; i < n; i++) {
-        if (!is_digit(s[i])) {
+        if (!sql_is_digit(s[i])) {
             return -1;
         }
         v = v * 10 + (s[i] - '0');

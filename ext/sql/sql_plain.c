@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "sql_ask.h"
+#include "sql_text.h"
 
 typedef struct plain {
     sql_ask *a;
@@ -40,14 +41,9 @@ static int is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
-
 static int is_inner(char c)
 {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+    return sql_is_letter(c) || (c >= '0' && c <= '9') || c == '_';
 }
 
 /* ----------------------------------------------------------------------------------------
@@ -141,7 +137,7 @@ static size_t closing(const plain *p, size_t i)
 /* Is there a prefix star at i? */
 static int is_star(const plain *p, size_t i)
 {
-    return p->s[i] == '*' && i > 0 && is_letter(p->s[i - 1]) &&
+    return p->s[i] == '*' && i > 0 && sql_is_letter(p->s[i - 1]) &&
            (i + 1 == p->n || (!is_inner(p->s[i + 1]) && p->s[i + 1] != '*'));
 }
 

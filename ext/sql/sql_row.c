@@ -184,13 +184,11 @@ int sql_row_value(sql_table *t, int col, sqlite3_value *v, st_value *out)
     return want == ST_TEXT && !out->p ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out)
+int sql_field_tokens(sql_table *t, const st_value text[VEC_FIELDS], sql_tokens *out)
 {
-    st_value text[VEC_FIELDS];
     sql_tokenizer *tok;
     int some = 0;
     for (int f = 0; f < VEC_FIELDS; f++) {
-        text[f] = values[sql_field_columns[f]];
         some |= text[f].type != ST_NULL;
     }
     int rc = some ? sql_table_tokenizer(t, &tok) : SQLITE_OK;
@@ -202,4 +200,13 @@ int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out)
         }
     }
     return rc;
+}
+
+int sql_row_tokens(sql_table *t, const st_value *values, sql_tokens *out)
+{
+    st_value text[VEC_FIELDS];
+    for (int f = 0; f < VEC_FIELDS; f++) {
+        text[f] = values[sql_field_columns[f]];
+    }
+    return sql_field_tokens(t, text, out);
 }

@@ -10,6 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A byte of a word: an ASCII letter, or part of any character beyond ASCII. */
+static inline int sql_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
+}
+
+static inline int sql_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 /* The seconds [start, end) that the whole text names, as Unix seconds UTC, seen from now. Returns
  * 1, or 0 when it is not understood, or reaches beyond the years 1 to 9999. The forms, and what
  * they mean, are in sql_time.c. */

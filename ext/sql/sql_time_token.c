@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "sql_time.h"
+#include "sql_text.h"
 #include "sql_value.h"
 
 enum {
@@ -67,11 +68,6 @@ typedef struct text {
     size_t ntok;
 } text;
 
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static char lower(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
@@ -101,7 +97,7 @@ static int add(text *t, sql_token k)
 static size_t digits(const text *t, size_t i, int64_t *v)
 {
     size_t n = 0;
-    for (*v = 0; n <= NUMBER_DIGITS && is_digit(peek(t, i + n)); n++) {
+    for (*v = 0; n <= NUMBER_DIGITS && sql_is_digit(peek(t, i + n)); n++) {
         *v = *v * 10 + (peek(t, i + n) - '0');
     }
     return n;
@@ -118,7 +114,7 @@ static size_t am_pm(const text *t, size_t i, int *pm)
     int dot = peek(t, i + 1) == '.';
     i += 1 + (size_t)dot;
     if ((half != 'a' && half != 'p') || lower(peek(t, i)) != 'm' || is_letter(peek(t, i + 1)) ||
-        is_digit(peek(t, i + 1))) {
+        sql_is_digit(peek(t, i + 1))) {
         return 0;
     }
     *pm = half == 'p';
@@ -179,7 +175,7 @@ static int read_iso(text *t, int64_t y)
         r.start = sql_day_of(y, (int)m, (int)d) * SQL_DAY;
         r.end = r.start + SQL_DAY;
     }
-    if (is_digit(peek(t, n)) || is_letter(peek(t, n))) {
+    if (sql_is_digit(peek(t, n)) || is_letter(peek(t, n))) {
         return -1;
     }
     t->at += n;
@@ -220,7 +216,7 @@ static int read_number(text *t)
         n += 2;
     }
     t->at += n;
-    return !is_digit(peek(t, 0)) && add(t, k);
+    return !sql_is_digit(peek(t, 0)) && add(t, k);
 }
 
 static const word *look_up(const char *name, size_t n)
@@ -245,12 +241,12 @@ static int read_word(text *t)
     }
     t->at += n;
     char c = peek(t, 0);
-    if (n == 1 && *buf == 'q' && c >= '1' && c <= '4' && !is_digit(peek(t, 1)) &&
+    if (n == 1 && *buf == 'q' && c >= '1' && c <= '4' && !sql_is_digit(peek(t, 1)) &&
         !is_letter(peek(t, 1))) {
         t->at++;
         return add(t, (sql_token){.class = 'q', .v = c - '0'});
     }
-    if (is_digit(c)) {
+    if (sql_is_digit(c)) {
         return 0;
     }
     size_t mark = c == '\''                                                     ? 1
@@ -278,13 +274,13 @@ static int tokenize(text *t)
         int ok = 1;
         if (c == ' ' || c == ',' || c == '.' || (c >= '\t' && c <= '\r')) {
             t->at++;
-        } else if (is_digit(c)) {
+        } else if (sql_is_digit(c)) {
             ok = read_number(t);
         } else if (is_letter(c)) {
             ok = read_word(t);
         } else if (c == '-') {
-            ok = !(t->at && is_letter(t->s[t->at - 1]) && is_digit(peek(t, 1))) &&
-                 !(t->at && is_digit(t->s[t->at - 1]) && is_letter(peek(t, 1))); // 8-May-2023
+            ok = !(t->at && is_letter(t->s[t->at - 1]) && sql_is_digit(peek(t, 1))) &&
+                 !(t->at && sql_is_digit(t->s[t->at - 1]) && is_letter(peek(t, 1))); // 8-May-2023
             t->at++;
             ok = ok && add(t, (sql_token){.class = '&', .v = 1});
         } else if (t->n - t->at >= 3 && memcmp(t->s + t->at, "\u2013", 3) == 0) {

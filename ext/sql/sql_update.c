@@ -56,27 +56,6 @@ static int fail_store(work *w, const st_error *err)
     return sql_fail_st(w->t, err);
 }
 
-/* --------------------------------------------------------------------------------------- tokens */
-
-/* text: as the fields are numbered. */
-static int tokenize(work *w, const st_value text[VEC_FIELDS])
-{
-    sql_tokenizer *tok;
-    int some = 0;
-    for (int f = 0; f < VEC_FIELDS; f++) {
-        some |= text[f].type != ST_NULL;
-    }
-    int rc = some ? sql_table_tokenizer(w->t, &tok) : SQLITE_OK;
-    if (rc == SQLITE_OK && some) {
-        rc = sql_tokenize_row(tok, text, &w->tokens);
-        if (rc != SQLITE_OK) {
-            sql_fail(w->t, rc, "the tokenizer failed on content, tags or session: %s",
-                     sqlite3_errstr(rc));
-        }
-    }
-    return rc;
-}
-
 /* ------------------------------------------------------------------------------- hidden columns */
 
 static int is_command(const work *w)
@@ -133,11 +112,7 @@ static int insert(work *w, sqlite3_value *rowid, sqlite3_int64 *out)
         rc = sql_row_value(t, i, w->column[i], &t->values[i]);
     }
     if (rc == SQLITE_OK) {
-        st_value text[VEC_FIELDS];
-        for (int f = 0; f < VEC_FIELDS; f++) {
-            text[f] = t->values[sql_field_columns[f]];
-        }
-        rc = tokenize(w, text);
+        rc = sql_row_tokens(t, t->values, &w->tokens);
     }
     if (rc == SQLITE_OK && w->guard.on) {
         rc = sql_guard_admit(t, &w->guard, t->values);
@@ -321,7 +296,7 @@ static int update(work *w, sqlite3_value *old_rowid, sqlite3_value *rowid)
             }
         }
         if (rc == SQLITE_OK) {
-            rc = tokenize(w, text);
+            rc = sql_field_tokens(w->t, text, &w->tokens);
         }
     }
     if (rc == SQLITE_NOTFOUND) {

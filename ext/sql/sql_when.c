@@ -59,28 +59,18 @@ static int among(const char *s, const char *const *list, size_t n)
 }
 #define AMONG(s, list) among(s, list, sizeof(list) / sizeof *(list))
 
-static int is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
-
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Runs of letters and runs of digits; -1: too many, or an operator of the query language. */
 static int split(const char *s, size_t n, word *out)
 {
     int count = 0;
     for (size_t i = 0; i < n;) {
         size_t from = i;
-        int digits = is_digit(s[i]);
+        int digits = sql_is_digit(s[i]);
         if (s[i] == '"' || s[i] == '+' || s[i] == '*' ||
             (s[i] == '-' && (i == 0 || s[i - 1] == ' '))) {
             return -1;
         }
-        while (i < n && (digits ? is_digit(s[i]) : is_letter(s[i]))) {
+        while (i < n && (digits ? sql_is_digit(s[i]) : sql_is_letter(s[i]))) {
             i++;
         }
         if (i == from) {
@@ -106,7 +96,7 @@ static int asks_anything(const word *w)
 
 static int is_date(const word *w)
 {
-    return is_digit(w->s[0]) || AMONG(w->low, named);
+    return sql_is_digit(w->s[0]) || AMONG(w->low, named);
 }
 
 /* A range of time around words first..last, with up to AROUND words more on either side. */
@@ -139,7 +129,7 @@ int sql_when_read(const char *s, size_t n, sql_dates *dates, sql_when *out)
         turned |= AMONG(w[i].low, relative);
         timed |= date || AMONG(w[i].low, unit);
         now |= AMONG(w[i].low, today);
-        number += is_digit(w[i].s[0]);
+        number += sql_is_digit(w[i].s[0]);
         name |= AMONG(w[i].low, named);
         asks |= !date && (asks_anything(&w[i]) || AMONG(w[i].low, relative));
         if (date || !asks_anything(&w[i])) {
